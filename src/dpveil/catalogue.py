@@ -51,7 +51,6 @@ def methods() -> list[MethodRow]:
 
 
 def row_of(method: type[Method]) -> MethodRow:
-    """Return the row of one method class."""
     budgets = [list(names) for names in method.budgets]  # the usual one first
     if required := [name for name in BUDGETS if name in inspect.signature(method).parameters]:
         budgets = budgets or [required]

@@ -53,7 +53,6 @@ class _Embedded(VectorAttack):
 
     @property
     def opens(self) -> bool:
-        """Whether it takes a user's network."""
         return bool(self.network)
 
     @classmethod
@@ -128,7 +127,6 @@ def largest_face(view: View) -> Box | None:
 
 
 def face_boxes(image: UInt8[np.ndarray, "h w c"]) -> tuple[Box, ...]:
-    """Return the boxes of the faces that are found in a picture, forehead to chin."""
     return FOUND(image, "", lambda: _detect_faces(image))
 
 
@@ -191,7 +189,6 @@ class Own:
         return replace(made, length=length)
 
     def __call__(self, crop: UInt8[np.ndarray, "112 112 3"]) -> Numbers:
-        """Return the embedding of a crop, of length 1."""
         planes = crop.transpose(2, 0, 1)[None].astype(np.float32) / np.float32(127.5) - 1
         self.net.setInput(np.ascontiguousarray(planes))
         found = self.net.forward().astype(np.float64).ravel()

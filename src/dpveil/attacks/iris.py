@@ -115,7 +115,6 @@ def _circle(centre: Float64[np.ndarray, " 2"], radius: float) -> Circle:
 
 
 def _finer(grey: Grey, found: Circle, scale: float, angles: Float64[np.ndarray, " a"]) -> Circle:
-    """Return the circle near a coarse one, in a picture that is `scale` times as large."""
     x, y = (found.x + 0.5) * scale - 0.5, (found.y + 0.5) * scale - 0.5
     reach, radius = np.arange(-round(2 * scale), round(2 * scale) + 1), found.radius * scale
     across, down = np.meshgrid(reach, reach)

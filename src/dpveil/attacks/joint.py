@@ -44,33 +44,27 @@ class Joint(Attack):
 
     @property
     def label(self) -> str:
-        """The labels of its parts with + between them."""
         return "+".join(part.label for part in self.parts)
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """What its parts read."""
         return tuple(kind for kind in SEES if any(kind in part.reads for part in self.parts))
 
     @property
     def about(self) -> str:
-        """What its parts recognise, if all that recognise something agree."""
         found = {part.about for part in self.parts} - {""}
         return found.pop() if len(found) == 1 else ""
 
     @property
     def opens(self) -> bool:
-        """Whether a part does."""
         return any(part.opens for part in self.parts)
 
     @property
     def joint(self) -> bool:
-        """Whether a part does."""
         return any(part.joint for part in self.parts)
 
     @property
     def extras(self) -> tuple[str, ...]:
-        """What its parts need."""
         return tuple(dict.fromkeys(extra for part in self.parts for extra in part.extras))
 
     def fit(self, background: Background) -> Fitted:

@@ -33,7 +33,6 @@ class Averaged(Wrapped):
     summary: ClassVar[str] = "the mean of several releases of one photo, then another attack"
 
     def undo(self, background: Background) -> Undo:
-        """Return what averages releases; nothing is learnt."""
         return _means
 
 
@@ -46,7 +45,6 @@ class Composed(Wrapped):
     enrols: ClassVar[bool] = False
 
     def undo(self, background: Background) -> Undo:
-        """Return what leaves releases as they are."""
         return tuple
 
     def fit(self, background: Background) -> Fitted:
@@ -106,7 +104,6 @@ class Appearance(VectorAttack):
     sees: ClassVar[tuple[str, ...]] = (PIXELS,)
 
     def vectors(self, views: Sequence[View]) -> Vectors:
-        """Return the regions as numbers."""
         found = [background_features(view.image, ~view.hidden & view.hidden.any()) for view in views]
         return np.stack([np.concatenate([WEIGHTS[name] * one[name] for name in WEIGHTS]) for one in found])
 
@@ -176,7 +173,6 @@ class Subspaces(VectorAttack):
     rank: int = 6
 
     def vectors(self, views: Sequence[View]) -> Vectors:
-        """Return the upper triangles of both projections."""
         return np.stack([self._of(patch(view)) for view in views])
 
     def _of(self, seen: np.ndarray) -> np.ndarray:
@@ -216,7 +212,6 @@ class Matched(Wrapped):
             raise InvalidParameter("inner", self.inner.label, problem, hint="such as matched(pixels)")
 
     def undo(self, background: Background) -> Undo:
-        """Return what leaves releases as they are."""
         return tuple
 
     def fit(self, background: Background) -> Fitted:

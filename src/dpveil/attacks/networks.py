@@ -138,7 +138,6 @@ class _Enrolled(Fitted):
     means: Vectors
 
     def vectors(self, views: Sequence[View]) -> Vectors:
-        """Return what the network gives of each view, of length 1."""
         found = _of_both(self.net, self.look(views), self.means.shape[1]).double().numpy()
         return np.asarray(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), FLAT))
 

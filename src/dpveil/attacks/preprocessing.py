@@ -40,32 +40,26 @@ class Wrapped(Attack):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """What the inner attack reads."""
         return self.inner.reads
 
     @property
     def about(self) -> str:
-        """What the inner attack recognises."""
         return self.inner.about
 
     @property
     def opens(self) -> bool:
-        """Whether the inner attack does."""
         return self.inner.opens
 
     @property
     def enrols(self) -> bool:
-        """Whether the inner attack does."""
         return self.inner.enrols
 
     @property
     def joint(self) -> bool:
-        """Whether the inner attack does."""
         return self.inner.joint
 
     @property
     def extras(self) -> tuple[str, ...]:
-        """What this attack and the inner one need."""
         return tuple(dict.fromkeys((*super().extras, *self.inner.extras)))
 
     @abstractmethod
@@ -126,7 +120,6 @@ class Filled(Wrapped):
     summary: ClassVar[str] = "painted pixels filled from those around, then another attack"
 
     def undo(self, background: Background) -> Undo:
-        """Return what fills releases; nothing is learnt."""
         return lambda views: tuple(replace(view, image=fill_commonest(view.image)) for view in views)
 
 

@@ -51,12 +51,10 @@ class Denoised(Wrapped):
 
     @property
     def extras(self) -> tuple[str, ...]:
-        """What the step and the inner attack need."""
         return super().extras if self.step.startswith("denoiser") else self.inner.extras
 
     @classmethod
     def of(cls, text: str) -> Denoised:
-        """Return the attack with this step."""
         return cls(step=text)
 
     def undo(self, background: Background) -> Undo:
@@ -132,7 +130,6 @@ class Inverse:
 
     @classmethod
     def of(cls, seen: Float64[np.ndarray, "n d"], clean: Float64[np.ndarray, "n d"]) -> Inverse:
-        """Return the regression of rows of `clean` on rows of `seen`."""
         rows = seen - seen.mean(axis=0)
         gram = rows @ rows.T
         size = max(float(np.trace(gram)) / len(gram), 1e-12)

@@ -37,7 +37,6 @@ class Outside(Wrapped):
         return self.sees
 
     def undo(self, background: Background) -> Undo:
-        """Return what paints regions; nothing is learnt."""
         return blank_views
 
 
@@ -100,7 +99,6 @@ class Context(VectorAttack):
 
     @property
     def label(self) -> str:
-        """Its name, and the part that it reads alone."""
         return self.name if self.part == "all" else f"{self.name}:{self.part}"
 
     @property

@@ -48,7 +48,6 @@ class VectorAttack(Attack):
         return self
 
     def space(self, known: Vectors, background: Background) -> Space:
-        """Return the space in which vectors are compared."""
         return Space.discriminant(known, background.owners) if self.learns else Space.plain(known)
 
     def reference_vectors(self, background: Background) -> Vectors:
@@ -75,7 +74,6 @@ class Space:
 
     @classmethod
     def plain(cls, known: Vectors) -> Space:
-        """Return the space of the vectors themselves."""
         return cls(np.zeros(known.shape[1]), None)
 
     @classmethod
@@ -108,7 +106,6 @@ class Space:
         return Space(self.mean + np.linalg.pinv(self.turn.T) @ inner.mean, self.turn @ inner.turn)
 
     def of_vectors(self, vectors: Vectors) -> Vectors:
-        """Return vectors in this space."""
         return vectors if self.turn is None else (vectors - self.mean) @ self.turn
 
 
@@ -206,7 +203,6 @@ class PixelDiscriminant(_Pixels):
     colour: bool | None = None
 
     def space(self, known: Vectors, background: Background) -> Space:
-        """Return the discriminant of releases in the principal components of clean pictures."""
         axes = Space.principal(self.vectors(background.originals), self.components)
         return axes.then(Space.discriminant(axes.of_vectors(known), background.owners))
 
@@ -228,7 +224,6 @@ class Eigenfaces(_Pixels):
     colour: bool | None = None
 
     def space(self, known: Vectors, background: Background) -> Space:
-        """Return the principal components of clean pictures."""
         return Space.principal(known, self.components)
 
 

@@ -465,16 +465,13 @@ class Shard:
 
     @property
     def stage(self) -> Path:
-        """The hidden folder that has such folders."""
         return (stage_of(self.root) if isinstance(self.root, Url) else self.root) / STAGE
 
     @property
     def folder(self) -> Path:
-        """Where its releases are gathered."""
         return self.stage / name_hash(self.target.relative_to(self.root).as_posix(), b"dpveil.shard")
 
     def place(self, name: str) -> Path:
-        """Where the release is gathered that is called `name` in the target."""
         return self.folder / f"{name_hash(name, b'dpveil.shard')}{PurePosixPath(name).suffix}"
 
 

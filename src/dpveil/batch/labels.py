@@ -88,7 +88,6 @@ UNSEEN: Final = Released(Path("a"), PurePosixPath("a"), (1, 1), (), numbered=Fal
 
 
 def refusal(path: Path, problem: str, hint: str = AGAIN) -> UsageError:
-    """Return the error that labels are refused with."""
     forms = {"labels": "labels", "out": "out"}
     return UsageError(f"{{labels}} {show_path(path)} {problem}", hint=hint, arguments=forms)
 

@@ -171,7 +171,6 @@ class Report:
     dry: bool = False
 
     def of(self, status: str) -> list[Entry]:
-        """Return the entries with one of the `STATUSES`."""
         return [entry for entry in self.entries if entry.status == status]
 
     released = property(lambda self: self.of(RELEASED))

@@ -102,7 +102,6 @@ class Choices:
 
     @property
     def settings(self) -> dict[str, Json]:
-        """Return the settings as a release's certificate states them (`Certificate.settings`)."""
         return {
             "method": self.method.name,
             "parameters": self.method.parameters(),

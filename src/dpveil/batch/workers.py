@@ -101,7 +101,6 @@ class _Remote:
 
 
 def serve(channel: Channel) -> None:
-    """Release the photos that the run gives out, one after another."""
     keep_freed()
     cv2.setNumThreads(1)  # there is a worker for each core
     run, (choices, options, see, pays, public, mark) = _Run(channel), receive(channel)

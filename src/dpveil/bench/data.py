@@ -44,7 +44,6 @@ class Dataset:
 
     @property
     def people(self) -> tuple[str, ...]:
-        """Everybody's names, sorted and each once."""
         return tuple(sorted({item.person for item in self.items}))
 
     @property
@@ -54,7 +53,6 @@ class Dataset:
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of names and contents, in hexadecimal digits."""
         whole = hashlib.sha256()
         for item in self.items:
             whole.update(f"{item.name}\0{item.digest}\n".encode("utf-8", "surrogateescape"))

@@ -53,12 +53,10 @@ class PhotoFile(Item):
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the file."""
         return hashlib.sha256(self.path.read_bytes()).hexdigest()
 
 
 def digest_of(text: str) -> str:
-    """Return the SHA-256 of a text, in hexadecimal digits."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -83,7 +81,6 @@ class ShardPhoto(Item):
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the photo's file."""
         return hashlib.sha256(self._contents()).hexdigest()
 
     def _contents(self) -> bytes:

@@ -77,7 +77,6 @@ class League:
 
 
 def leagues(table: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> list[League]:
-    """Return the leagues of a run, formal guarantees first."""
     order = list(PROMISES)
     groups: dict[tuple[str, int, str, bool], list[Place]] = {}
     for rows in _settings(table):

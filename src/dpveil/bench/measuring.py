@@ -79,7 +79,6 @@ class Left:
 
 
 def release_all(dataset: Dataset, setting: Setting, seed: int) -> Released:
-    """Return the releases of all photos by a setting, each with bits of its own."""
     parts, nothing = split(dataset), Setting(None)
     clean = tuple(one[0] for one in nothing.all_shown(parts.known, seed) if one is not None)
     groups = (parts.known, parts.probes, parts.strangers)

@@ -88,7 +88,6 @@ def page(
     measures: Sequence[Mapping[str, str]],
     about: Mapping[str, Json],
 ) -> str:
-    """Return the report as HTML."""
     names = sorted({row.values["dataset"] for row in table})
     found = leagues(table, measures)
     template = files("dpveil.bench").joinpath("report.html").read_text(encoding="utf-8")
@@ -160,7 +159,6 @@ def _place(place: Place, shown: Sequence[str]) -> str:
 
 
 def _number_cell(name: str, text: str, *, best: bool = False) -> str:
-    """Return a cell of numbers, which shows the name of its column where rows are stacked."""
     return (
         f"<td class='n{' best' * best}' data-name='{html.escape(name)}'>{text}</td>" if text else "<td></td>"
     )

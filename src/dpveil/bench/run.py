@@ -106,7 +106,6 @@ def finish(folder: Path, cells: Sequence[Cell], command: str, notes: Sequence[st
 def tables(
     table: Sequence[Row], measures: Sequence[dict[str, str]], about: dict[str, Json]
 ) -> dict[str, str]:
-    """Return the contents of the tables by file name."""
     results = [dict(row.values) for row in table]
     document: dict[str, Any] = {"about": dict(about), "results": results, "utility": list(measures)}
     return {
@@ -178,7 +177,6 @@ def run(
 
 
 def count(jobs: Sequence[Job], folder: Path) -> int:
-    """Return how many cells of these jobs are there."""
     return sum(is_present(_path(folder, key)) for job in jobs for key in job.keys)
 
 

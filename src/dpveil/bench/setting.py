@@ -41,7 +41,6 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """The method's name."""
         return NOTHING if self.method is None else self.method.name
 
     @property

@@ -41,7 +41,6 @@ class DrawnItem(Item):
 
     @classmethod
     def of(cls, number: int, photo: int) -> DrawnItem:
-        """Return a photo of the subject with this number."""
         return cls(f"{number:04}", f"{number:04}/{photo:02}", number, photo)
 
     @property
@@ -121,7 +120,6 @@ class DrawnEye(DrawnItem):
 
     @property
     def shape(self) -> Shape:
-        """Where pupil and iris are."""
         of_own, of_photo = shares(self.subject_bits, 1), shares(self.moment, 4)
         iris = IRIS[0] + float(of_own[0]) * (IRIS[1] - IRIS[0])
         across, down, wide, turn = (float(one) for one in of_photo)
@@ -134,7 +132,6 @@ class DrawnEye(DrawnItem):
         )
 
     def read(self) -> Photo:
-        """Return the photo, uint8 grey of `EYE_SIZE`."""
         shape, bits = self.shape, self.moment
         bits.words(4)  # those of the shape
         rows, columns = np.mgrid[: EYE_SIZE[0], : EYE_SIZE[1]].astype(np.float64)
@@ -230,7 +227,6 @@ class DrawnPerson(DrawnItem):
     summary: ClassVar[str] = "rendered heads; pose, backdrop, light and place vary"
 
     def read(self) -> Photo:
-        """Return the photo, uint8 sRGB of `PERSON_SIZE`."""
         gallery = default_heads()
         bits = self.moment
         down, right, light, turn = shares(bits, 4)
@@ -250,7 +246,6 @@ DRAWN: Final[Mapping[str, type[DrawnItem]]] = {kind.kind: kind for kind in (Draw
 
 
 def draw_items(kind: str, count: int | None, photos: int | None) -> list[DrawnItem]:
-    """Return the photos of as many subjects of a kind, with as many of each."""
     made = DRAWN[kind]
     numbers, each = (
         min(asked or usual, most)

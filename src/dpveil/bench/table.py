@@ -233,7 +233,6 @@ def _mean(values: np.ndarray, people: np.ndarray) -> tuple[float, float, float]:
 
 
 def to_csv(columns: Sequence[str], table: Sequence[Mapping[str, str]]) -> str:
-    """Return a table as CSV, with a header and one line for each row."""
     out = io.StringIO()
     writer = csv.DictWriter(out, columns, lineterminator="\n")
     writer.writeheader()

@@ -98,7 +98,6 @@ def _has_centre_in(box: Box, at: Box) -> bool:
 
 @lru_cache(maxsize=1)
 def model() -> AttributeModel:
-    """Return the attribute model of dpveil-faces."""
     return AttributeModel.load(default_path("attributes"))
 
 
@@ -238,7 +237,6 @@ def _colours(images: Sequence[Image]) -> np.ndarray | None:
 
 
 def rgb(image: Image) -> UInt8[np.ndarray, "h w 3"]:
-    """Return a picture with three channels."""
     return np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3)))
 
 

@@ -43,7 +43,6 @@ def check_different(named: Mapping[str, Path | None]) -> None:
 
 
 def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, Any]:
-    """Return the JSON document about a plan."""
     return {
         "plan": str(path),
         "sheet": None if sheet is None else str(sheet),

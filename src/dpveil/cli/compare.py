@@ -258,11 +258,9 @@ class Comparison:
 
     @property
     def made(self) -> list[Compared]:
-        """The releases."""
         return [each for _, row in self.lines for each in row if each is not None]
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object, without the sheet's name."""
         regions: list[Json] = [
             {"label": label, "box": [b.x, b.y, b.w, b.h]} for b, label in self.regions.items()
         ]
@@ -273,7 +271,6 @@ class Comparison:
         }
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield the heads of columns, and the cells of every release."""
         yield COLUMNS
         for made in self.made:
             method, told = made.plan.method, settings(made.plan.method)
@@ -282,7 +279,6 @@ class Comparison:
             yield (method.name, told, *made.cells())
 
     def draw(self) -> UInt8[np.ndarray, "H W 3"]:
-        """Return the sheet as an image, one row a line."""
         count, whole = len(self.made), Box(0, 0, self.photo.width, self.photo.height)
         each = " per region" if len(self.regions) > 1 else ""
         heads = []

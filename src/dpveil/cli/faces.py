@@ -162,7 +162,6 @@ class _Look:
             yield f"face {face.number}: {_place(face)}{', stays as it is' * face.kept}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object of one photo."""
         faces, kept = ([{"number": f.number, **_json(f)} for f in some] for some in (self.found, self.kept))
         more = {"kept": kept} if kept else {}
         return {"faces": faces, **more, "smallest": self.smallest, "doubtful": [*map(_json, self.doubtful)]}

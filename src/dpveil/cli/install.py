@@ -72,7 +72,6 @@ class Package:
 
 
 def packages() -> list[Package]:
-    """Return the packages of the list, in order."""
     text = files("dpveil.assets").joinpath("requirements-faces.txt").read_text(encoding="utf-8")
     return [
         Package(name, version, brings, f"{name}=={version}{hashes}\n")

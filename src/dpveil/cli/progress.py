@@ -33,7 +33,6 @@ class Steps:
     done: int = 0
 
     def __call__(self) -> None:
-        """Count one step."""
         self.done += 1
         self.show(self.word, self.done, self.total)
 

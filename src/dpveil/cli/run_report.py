@@ -411,7 +411,6 @@ def paying(
 
 
 def tell_price(choices: Choices, dry: Report, voice: Voice) -> None:
-    """Say what a run will cost, and all that warns of the releases, as the report of its dry run tells."""
     due = [entry for entry in dry.priced if not entry.paid]
     totals = [entry.promise.total for entry in due if entry.promise is not None]
     ledger: Any = choices.ledger

@@ -12,7 +12,6 @@ from dpveil.errors import DPVeilError, UsageError
 
 
 def answer(text: str) -> None:
-    """Print one line of the human-readable answer."""
     print(escape_controls(text))  # noqa: T201  the command line's own voice
 
 
@@ -29,12 +28,10 @@ def table(rows: Iterable[Sequence[str]], *, indent: str = "", numbers: bool = Fa
 
 
 def document(data: Mapping[str, Any]) -> None:
-    """Print the one JSON document."""
     print(json.dumps(data, indent=2))  # noqa: T201
 
 
 def note(text: str) -> None:
-    """Print one line to stderr."""
     print(escape_controls(text), file=sys.stderr)  # noqa: T201
 
 

@@ -85,7 +85,6 @@ def loud(strength: str | None, noise_scale: float | None) -> frozenset[int]:
 
 
 def draw_sheet(sheet: Sheet) -> UInt8[np.ndarray, "H W 3"]:
-    """Return the page as an image."""
     cell, small = sheet.cell, _thumbnail(sheet)
     labels = max([LABELS, *(24 + round(_font(30).getlength(row.title)) for row in sheet.rows)])
     lefts = [MARGIN + labels + number * (cell[0] + GAP) for number in range(len(sheet.columns))]

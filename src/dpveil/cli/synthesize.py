@@ -80,7 +80,6 @@ class Album:
 
     @property
     def people(self) -> int:
-        """How many people there are."""
         return max(self.numbers) + 1
 
     @classmethod

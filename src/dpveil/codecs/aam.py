@@ -86,7 +86,7 @@ class Mesh:
         return _cross(b - a, c - a)
 
     def make_valid(self, shapes: Shapes) -> Shapes:
-        """Return valid shapes: within the border, with every triangle at least `LEAST_AREA` times its mean area.
+        """Return valid shapes: within the border, with every triangle at least `LEAST_AREA` of its mean area.
 
         Points beyond the border are clipped to it. If triangles are still too small or flipped, all points
         are interpolated towards the mean shape by the smallest fraction that avoids it.
@@ -244,7 +244,6 @@ class ShapeSpace:
         return found
 
     def shapes(self, parameters: Parameters) -> Shapes:
-        """Return the shapes of parameters, made valid by `Mesh.sound`."""
         moves = (parameters @ self.basis).reshape(len(parameters), *self.mesh.rest.shape)
         return self.mesh.make_valid(self.mesh.rest + moves)
 

@@ -140,7 +140,6 @@ def decode_crops(decoder: Network, given: Float64[np.ndarray, "n m"], canvas: Ca
 
 
 def ellipse_mask(side: int) -> Bool[np.ndarray, "s s"]:
-    """Return which pixels of a crop lie in the public ellipse."""
     at = (np.arange(side) + 0.5) / side
     x, y, a, b = OVAL
     return np.asarray(((at - x) / a)[None, :] ** 2 + ((at - y) / b)[:, None] ** 2 <= 1)

@@ -34,7 +34,6 @@ else:
         """Any array, whatever is said of it."""
 
         def __class_getitem__(cls, said: Any) -> type:
-            """Return the type of all arrays."""
             return np.ndarray
 
     Bool = Float = Float32 = Float64 = Int = Int8 = Int16 = Int32 = Int64 = Shaped

@@ -63,7 +63,6 @@ class Parameter(Generic[In, Out]):
         instance.__dict__[self.name] = checked
 
     def check(self, value: In) -> Out:
-        """Return the normalised value or raise `InvalidParameter`."""
         raise NotImplementedError
 
     def stated(self, value: Json) -> Any:

@@ -146,7 +146,6 @@ class Region:
 
     @property
     def pixels(self) -> int:
-        """The number of pixels that are replaced."""
         return self.box.w * self.box.h if self.mask is None else int(self.mask.sum())
 
     @property
@@ -159,7 +158,6 @@ class Region:
         return self.mask is None and self.box == Box(0, 0, photo.width, photo.height)
 
     def touches(self, box: Box) -> bool:
-        """Whether a pixel of `box` is replaced."""
         if not self.box.overlaps(box):
             return False
         top, left = max(0, box.y - self.box.y), max(0, box.x - self.box.x)

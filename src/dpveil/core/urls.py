@@ -59,7 +59,6 @@ class Url(type(Path())):  # type: ignore[misc]
 
     @property
     def scheme(self) -> str:
-        """The row of the table."""
         return str(self).partition("://")[0]
 
     @property

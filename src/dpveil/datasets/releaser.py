@@ -121,7 +121,6 @@ class Cache:
         return DPVeilError(problem, hint="bring the file back, or choose another folder, which pays anew")
 
     def __repr__(self) -> str:
-        """Return the folder, and nothing of the key."""
         return f"Cache({str(self.folder)!r})"
 
     @property

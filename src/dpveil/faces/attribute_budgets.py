@@ -85,7 +85,6 @@ def budget_of_each(kept: Budgets, epsilon: Fraction | None) -> tuple[tuple[str, 
 
 
 def chosen_values(kept: Budgets) -> dict[str, str]:
-    """Return the attributes whose value the user chose, with that value."""
     return {name: own for name, own in kept if isinstance(own, str)}
 
 

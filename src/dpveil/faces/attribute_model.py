@@ -104,15 +104,12 @@ class AttributeModel(TrainedFile):
 
     @cached_property
     def columns(self) -> dict[str, slice]:
-        """The columns of the scores that belong to each attribute."""
         return columns_of(self.values)
 
     def facts(self) -> dict[str, Json]:
-        """Return the attributes and their values, for the file's header."""
         return {"values": [[name, list(words)] for name, words in self.values.items()]}
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the arrays of the file; the weights as 16-bit floats."""
         kept = {"hidden": self.hidden, "out": self.out}
         biases = {"hidden bias": self.hidden_bias, "out bias": self.out_bias}
         return {name: weights.astype(np.float16) for name, weights in kept.items()} | biases
@@ -134,7 +131,6 @@ class AttributeModel(TrainedFile):
         return cls(values, hidden, hidden_bias, out, out_bias, card)
 
     def card_words(self) -> CardWords:
-        """Return the model card's sections about the attributes."""
         return CardWords(
             what="A dpveil model of attributes: what a face of 128 × 128 pixels in colour looks like.",
             labels=[f"{name}: {', '.join(words)}" for name, words in self.values.items()],
@@ -144,7 +140,6 @@ class AttributeModel(TrainedFile):
 
 
 def columns_of(values: Mapping[str, tuple[str, ...]]) -> dict[str, slice]:
-    """Return the columns that belong to each attribute, one for each of its values."""
     ends = np.cumsum([len(words) for words in values.values()]).tolist()
     starts = [0, *ends[:-1]]
     return {

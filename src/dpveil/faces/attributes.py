@@ -249,7 +249,6 @@ class Attributes(FaceMethod):
 
     @property
     def responses(self) -> dict[str, RandomisedResponse]:
-        """The randomised response of each kept attribute."""
         return {
             name: RandomisedResponse(epsilon=budget, values=len(VALUES[name])) for name, budget in self.costs
         }
@@ -261,7 +260,6 @@ class Attributes(FaceMethod):
         return Guarantee(kind="pure", epsilon=total, relation=Relation("any-image"), scope=scope)
 
     def parameters(self) -> dict[str, Json]:
-        """Return every parameter as JSON, with files as kind and hash."""
         total = sum((budget for _, budget in self.costs), Fraction(0))
         own = dict(self.costs) | self.chosen
         told: dict[str, Json] = {"attributes": budgets_text((name, own[name]) for name in self.names)}
@@ -269,17 +267,14 @@ class Attributes(FaceMethod):
 
     @property
     def frame(self) -> Frame:
-        """The canonical crop of every gallery."""
         return Frame(128)
 
     @property
     def heads(self) -> bool:
-        """Whether whole heads are shown."""
         return self.gallery.name == HeadGallery.name
 
     @property
     def reads(self) -> bool:
-        """Whether an attribute is read."""
         return bool(self.costs)
 
     @property

@@ -118,7 +118,6 @@ class FaceMethod(Method):
 
     @property
     def posed(self) -> bool:
-        """Whether `views` shows faces in other poses."""
         return False
 
     def accepts(self, finders: Sequence[Finder]) -> tuple[Finder, ...]:

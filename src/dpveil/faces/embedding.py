@@ -53,7 +53,6 @@ class Embedder:
 
 @lru_cache(maxsize=1)
 def embedder() -> Embedder:
-    """Return the network, loaded once."""
     return Embedder()
 
 

@@ -63,7 +63,6 @@ class FaceGallery(TrainedFile):
     card: Card
 
     def __len__(self) -> int:
-        """Return the number of faces."""
         return len(self.pictures)
 
     @cached_property
@@ -116,7 +115,6 @@ class FaceGallery(TrainedFile):
 
     @cached_property
     def features(self) -> Float64[np.ndarray, "n k"]:
-        """The features of every face, n × k."""
         return features_of(self.faces, self.rows)
 
     def distances(self, crops: UInt8[np.ndarray, "m 128 128 3"]) -> Float64[np.ndarray, "m n"]:
@@ -132,7 +130,6 @@ class FaceGallery(TrainedFile):
         return {"values": values, "readings": list(self.readings)}
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the arrays of the file."""
         sizes = [len(picture) for picture in self.pictures]
         kept: dict[str, np.ndarray] = {
             "pictures": np.frombuffer(b"".join(self.pictures), np.uint8),
@@ -180,7 +177,6 @@ class FaceGallery(TrainedFile):
             _ = self.faces
 
     def card_words(self) -> CardWords:
-        """Return the model card's sections about faces and labels."""
         return CardWords(
             what=f"A dpveil gallery: {len(self)} faces of nobody, 128 × 128 pixels in colour.",
             labels=[self._counted(name) for name in self.values],

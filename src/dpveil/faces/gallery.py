@@ -73,17 +73,14 @@ class Gallery(FaceMethod):
             ) from error
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
-        """Return pure ε-DP for any two crops."""
         scope = Scope("the canonical crop of the face", (TIME,))
         return Guarantee(kind="pure", epsilon=self.epsilon, relation=Relation("any-image"), scope=scope)
 
     def parameters(self) -> dict[str, Json]:
-        """Return every parameter as JSON, with the gallery as its hash."""
         return {**super().parameters(), "gallery": str(self.gallery)}
 
     @property
     def frame(self) -> Frame:
-        """The canonical crop of every gallery."""
         return Frame(128)
 
     @property

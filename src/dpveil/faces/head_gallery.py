@@ -56,7 +56,6 @@ class HeadGallery(TrainedFile):
     _views: dict[tuple[int, bool], View] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
-        """Return the number of persons."""
         return int(self.person.max()) + 1
 
     def looks(self, name: str) -> Int64[np.ndarray, " p"] | None:
@@ -107,7 +106,6 @@ class HeadGallery(TrainedFile):
         return {"size": self.size, "values": {name: list(words) for name, words in self.values.items()}}
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the arrays of the file."""
         kept: dict[str, np.ndarray] = {
             "person": self.person.astype(np.int16),
             "yaw": self.yaw.astype(np.int8),
@@ -143,7 +141,6 @@ class HeadGallery(TrainedFile):
         return cls(facts["size"], pictures, masks, person, yaw, points, labels, values, card)
 
     def card_words(self) -> CardWords:
-        """Return the model card's sections about heads and labels."""
         counts = []
         for name, words in self.values.items():
             found = self.labels[name].tolist()
@@ -174,5 +171,4 @@ def _files(tensors: Tensors, name: str) -> tuple[bytes, ...]:
 
 @cache
 def default_heads() -> HeadGallery:
-    """Return the heads that come with dpveil."""
     return HeadGallery.load(default_path(HeadGallery.name))

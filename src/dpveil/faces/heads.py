@@ -74,7 +74,6 @@ class Heads(Placement):
 
     @property
     def _free(self) -> bool:
-        """Whether the faces cost nothing, alone and together."""
         size = self.method.frame.size
         return self.method.guarantee(height=size, width=size, channels=self.photo.channels).free
 

@@ -72,7 +72,6 @@ class CodeSpaceFromCertificate:
 
     @property
     def length(self) -> int:
-        """The number of coordinates of a code."""
         return int(self.codec.length or 0)
 
     @property
@@ -82,20 +81,16 @@ class CodeSpaceFromCertificate:
 
     @property
     def column_energy(self) -> Float64[np.ndarray, " m"]:
-        """`Statistics.column_energy` of the codec."""
         return self._known.column_energy
 
     @property
     def deviations(self) -> Float64[np.ndarray, " m"] | None:
-        """`Statistics.deviations` of the codec."""
         return self._known.deviations
 
     def bounds(self, clip: Number = 0) -> Bounds:
-        """Return `Statistics.bounds` of the codec."""
         return self._known.bounds(clip)
 
     def radius(self, clip: Number = 0) -> float:
-        """Return `Statistics.radius` of the codec."""
         return self._known.radius(clip)
 
 
@@ -137,7 +132,6 @@ class DecoderInputs:
 
     @cached_property
     def responses(self) -> dict[str, RandomisedResponse]:
-        """The randomised response of each attribute that is read."""
         return {
             name: RandomisedResponse(epsilon=budget, values=len(VALUES[name])) for name, budget in self.costs
         }
@@ -186,7 +180,6 @@ class DecoderInputs:
 
 
 def _sized(crops: Crops) -> Crops:
-    """Return the crops at the side that attribute models read."""
     if crops.shape[1:3] == (SIDE, SIDE):
         return crops
     way = cv2.INTER_AREA if crops.shape[1] > SIDE else cv2.INTER_CUBIC
@@ -467,7 +460,6 @@ class Latent(FaceMethod):
         return self._shown(*self._released(crops, bits))
 
     def _released(self, crops: Crops, bits: BitSource) -> tuple[Codes, Answers]:
-        """Return private codes, and what the decoder is told."""
         return self._private(self._codes(crops), bits), self.told.answers(crops, self._reader, bits)
 
     def _private(self, codes: Codes, bits: BitSource) -> Codes:
@@ -481,7 +473,6 @@ class Latent(FaceMethod):
         return likely_in(codec.prior, private, self._own, codec.statistics, bits=bits)
 
     def _shown(self, codes: Codes, answers: Answers, pose: Pose | None = None) -> Crops:
-        """Return the decoded crops, in colour."""
         turned = {} if pose is None else self._codec.turning(*pose)
         released = self.told.decoded(self._codec, codes, answers, turned)
         return np.ascontiguousarray(np.broadcast_to(released, (*released.shape[:3], 3)))

@@ -44,11 +44,9 @@ class MixedPlacement(Placement):
         self.notes = () if heads is None else heads.notes
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
-        """Return the photo with its objects covered and other faces."""
         return self.drawn(bits, steps).image
 
     def drawn(self, bits: BitSource, steps: Sequence[Step]) -> Drawn:
-        """Return the same, with what shows it again."""
         covered = self.covers.draw(bits, steps)
         if self.heads is None:
             return Drawn(covered)

@@ -144,7 +144,6 @@ def _by_landmarks(image: Image, box: Box, frame: Frame) -> Similarity | None:
 
 
 def _middle(width: int, height: int) -> Box:
-    """Return the middle square of a photo, in whole pixels."""
     side = min(width, height)
     return Box((width - side) // 2, (height - side) // 2, side, side)
 

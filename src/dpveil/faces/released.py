@@ -86,19 +86,15 @@ class CropFace(Released):
 
     @property
     def number(self) -> int:  # type: ignore[override]
-        """A number of the crop."""
         return zlib.crc32(self.picture.tobytes())
 
     def after(self, step: Step) -> CropFace:
-        """Return the crop after a step."""
         return replace(self, picture=step(self.picture))
 
     def view(self, yaw: int | None, person: int | None = None) -> View:
-        """Return the crop, turned to a yaw."""
         return View.of_crop(self.picture, self.frame, yaw)
 
     def crop(self, frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
-        """Return the crop as it is."""
         return self.picture
 
 
@@ -119,7 +115,6 @@ class HeadFace(Released):
     steps: tuple[Step, ...] = ()
 
     def after(self, step: Step) -> HeadFace:
-        """Return the same head, followed by a step."""
         return replace(self, steps=(*self.steps, step))
 
     def person(self, around: Around | None) -> int:
@@ -187,7 +182,6 @@ def before_backdrop(face: Released, place: Similarity, box: Box) -> UInt8[np.nda
 
 
 def portrait(face: HeadFace, height: int, width: int) -> UInt8[np.ndarray, "h w 3"]:
-    """Return a portrait of a head of this size, before a backdrop."""
     scale = PORTRAIT / min(height, width)
     x = 0.5 - scale * width / 2 + scale / 2 - 0.5
     y = TOP + PORTRAIT / 2 - scale * height / 2 + scale / 2 - 0.5

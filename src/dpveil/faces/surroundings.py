@@ -69,15 +69,12 @@ class SurroundingsNetwork(TrainedFile):
 
     @cached_property
     def columns(self) -> dict[str, slice]:
-        """The scores that belong to each attribute."""
         return columns_of(self.values)
 
     def facts(self) -> dict[str, Json]:
-        """Return the attributes and their values, for the file's header."""
         return {"values": [[name, list(words)] for name, words in self.values.items()]}
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the arrays of the file."""
         parts = {"network": self.network, "lighting": self.lighting}
         return {name: np.frombuffer(one.contents, np.uint8) for name, one in parts.items()}
 
@@ -92,7 +89,6 @@ class SurroundingsNetwork(TrainedFile):
         return cls(scores, values, Network.of(tensors["lighting"], *PLANES, LIGHTS, 255.0), card)
 
     def card_words(self) -> CardWords:
-        """Return the model card's sections about the attributes."""
         return CardWords(
             what="A dpveil network that reads, from what stays around a face, who suits it.",
             labels=[f"{name}: {', '.join(words)}" for name, words in self.values.items()],

@@ -273,7 +273,6 @@ def decode_answer(told: Any, found: list[np.ndarray], most: int) -> Photo:
 
 
 def serve(channel: Channel) -> None:
-    """Answer questions about files."""
     processes.answer(channel, lambda _: _answer)
 
 

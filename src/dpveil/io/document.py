@@ -195,7 +195,6 @@ class Document:
 
 
 def serve(channel: Channel) -> None:
-    """Answer questions about documents."""
     answer(channel, lambda _: _answer)
 
 

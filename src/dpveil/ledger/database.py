@@ -168,11 +168,9 @@ class Database:
         raise NotImplementedError
 
     def write(self) -> AbstractContextManager[Connection]:
-        """Run one transaction alone, which is on the disk at its end."""
         return self._transaction(self.begin, "COMMIT")
 
     def read(self) -> AbstractContextManager[Connection]:
-        """Read in one consistent state."""
         return self._transaction(self.begin_reading, "ROLLBACK")
 
     @contextmanager
@@ -277,7 +275,6 @@ class Server:
         return bool(self._connection.info.transaction_status != self._idle)
 
     def execute(self, sql: str, values: dict[str, Any] | None = None) -> Any:
-        """Run a statement."""
         return self._connection.execute(_for_psycopg(sql), values)
 
 

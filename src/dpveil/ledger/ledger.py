@@ -260,7 +260,6 @@ class Ledger:
             tables.check_part(part_of(self._secret, covered, False))
 
     def subjects(self) -> list[str]:
-        """Return all subjects, sorted."""
         with self._read() as tables:
             return [row.subject for row in tables.balances()]
 

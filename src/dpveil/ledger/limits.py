@@ -142,7 +142,6 @@ class Limit:
 
     @property
     def amounts(self) -> dict[str, Fraction]:
-        """The amounts by name."""
         names = FIELDS[self.kind]
         return {name: Fraction(u, UNITS[name]) for name, u in zip(names, self.units, strict=True)}
 

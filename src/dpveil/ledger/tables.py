@@ -67,7 +67,6 @@ class Tables:
         return [entry(row) for row in self._rows(sql, **values)]
 
     def identity(self) -> tuple[str, str]:
-        """Return the ledger's name and secret."""
         try:
             ((name, secret),) = self._rows("SELECT name, secret FROM ledger")
             return read(Name, name), read(Hash, secret)
@@ -75,7 +74,6 @@ class Tables:
             raise damage_error("its name or its secret is missing, there twice, or not as written") from error
 
     def open(self, name: str, secret: str, now: int) -> None:
-        """Write the first rows."""
         self._run("INSERT INTO ledger VALUES (:name, :secret)", {"name": name, "secret": secret})
         self.append(entries.Open(name, entries.secret_hash(secret)), now)
 
@@ -119,7 +117,6 @@ class Tables:
         return found
 
     def debit_of(self, stored: StoredFile) -> Entry | None:
-        """Return the debit that paid for a file."""
         for each in self.of_unit(stored.unit):
             event = each.event
             if isinstance(event, Debit) and (event.draw, event.subject) == (stored.draw, stored.subject):
@@ -134,11 +131,9 @@ class Tables:
         return [found.get(name, Balance(name, Total(), [], new=True)) for name in names.values()]
 
     def balances(self) -> list[Balance]:
-        """Return the rows of all subjects, sorted."""
         return sorted(map(_balance, self._rows(SUBJECTS)), key=lambda row: row.subject)
 
     def keep(self, row: Balance) -> None:
-        """Write a subject's row."""
         cost, relation = row.spent.cost.to_text(), row.spent.relation_text()
         limits = json.dumps([limit.entry() for limit in row.limits], sort_keys=True)
         values = {"subject": row.subject, "cost": cost, "relation": relation, "limits": limits}
@@ -178,7 +173,6 @@ class Tables:
         )
 
     def free(self, name: str) -> None:
-        """Remove a reservation."""
         self._run("DELETE FROM reservations WHERE id = :name", {"name": name})
 
     def others(self, subject: str, unit: str, now: int, *, again: bool) -> list[Reserved]:

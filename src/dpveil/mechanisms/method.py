@@ -258,7 +258,6 @@ class Method(ABC):
         return None
 
     def parameters(self) -> dict[str, Json]:
-        """Return every parameter as JSON, rationals exact."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return {name: plain(value) for name, value in values.items()}
 

@@ -75,7 +75,6 @@ class Enclosing:
         )
 
     def of(self, low: Fraction, high: Fraction | None = None) -> Interval:
-        """Return the interval that encloses a rational, or everything from `low` to `high`."""
         high = low if high is None else high
         return (
             self.below.divide(Decimal(low.numerator), Decimal(low.denominator)),
@@ -83,11 +82,9 @@ class Enclosing:
         )
 
     def add(self, a: Interval, b: Interval) -> Interval:
-        """Return a + b."""
         return self.below.add(a[0], b[0]), self.above.add(a[1], b[1])
 
     def subtract(self, a: Interval, b: Interval) -> Interval:
-        """Return a - b."""
         return self.below.subtract(a[0], b[1]), self.above.subtract(a[1], b[0])
 
     def negate(self, a: Interval) -> Interval:
@@ -95,7 +92,6 @@ class Enclosing:
         return a[1].copy_negate(), a[0].copy_negate()
 
     def multiply(self, a: Interval, b: Interval) -> Interval:
-        """Return a·b for any signs."""
         if a[0] >= 0 and b[0] >= 0:
             return self.below.multiply(a[0], b[0]), self.above.multiply(a[1], b[1])
         corners = [(x, y) for x in a for y in b]
@@ -105,17 +101,14 @@ class Enclosing:
         )
 
     def divide(self, a: Interval, b: Interval) -> Interval:
-        """Return a/b for b > 0."""
         inverse = self.below.divide(Decimal(1), b[1]), self.above.divide(Decimal(1), b[0])
         return self.multiply(a, inverse)
 
     def root(self, a: Interval) -> Interval:
-        """Return √a for a ≥ 0."""
         low = self.below.next_minus(self.below.sqrt(a[0])) if a[0] > 0 else Decimal(0)
         return max(Decimal(0), low), self.above.next_plus(self.above.sqrt(a[1]))
 
     def log(self, a: Interval) -> Interval:
-        """Return ln(a) for a ≥ 0."""
         low = self.below.next_minus(self.below.ln(a[0])) if a[0] > 0 else Decimal("-Infinity")
         return low, self.above.next_plus(self.above.ln(a[1]))
 

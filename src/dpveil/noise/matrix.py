@@ -119,7 +119,6 @@ class IntegerMatrix:
 
     @property
     def outcomes(self) -> int:
-        """The number of outcomes."""
         return len(self.weights[0])
 
     def log_ratio(self) -> Fraction:
@@ -145,7 +144,6 @@ class IntegerMatrix:
 
     @cached_property
     def alias_tables(self) -> UInt64[np.ndarray, "rows columns"]:
-        """The alias tables, one for each row."""
         bits = self.column_bits
         return np.stack([build_alias(row, total_bits=64, column_bits=bits) for row in self.weights])
 

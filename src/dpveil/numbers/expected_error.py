@@ -34,7 +34,6 @@ def absolute(answers: Floats, guesses: Floats) -> Floats:
 def loss_of_answers(
     matrix: Any, responses: Any, answers: Any, loss: Loss = absolute
 ) -> Float64[np.ndarray, " answers"]:
-    """Return the mean loss of every answer."""
     table, shown, given = _check_table(matrix, responses, answers)
     found: Float64[np.ndarray, " answers"] = (table * loss(given[None, :], shown[:, None])).sum(axis=0)
     return found
@@ -425,7 +424,6 @@ class Answer:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Reasons not to publish it."""
         return () if self.bits == SECURE else (SEEDED,)
 
     def to_json(self) -> dict[str, Json]:

@@ -215,12 +215,10 @@ class Plan:
         return cls(tuple(np.split(codes[np.argsort(labels, kind="stable")], ends)), shares, deviations)
 
     def sizes(self) -> TrueAnswers:
-        """Return the true count of every class."""
         sizes = np.array([len(group) for group in self.groups], np.int64)
         return TrueAnswers(count_mechanism(self.shares.count), sizes)
 
     def sums(self) -> TrueAnswers:
-        """Return the true centred sum of every feature of every class, class by class."""
         mechanism = sum_mechanism(self.shares.mean)
         each, at = np.unique(centred_sums(self.groups), return_inverse=True)
         points = [int(mechanism.lattice.index(Fraction(int(total), LEVELS))[0]) for total in each]
@@ -233,7 +231,6 @@ class Plan:
         return squares_about(self.groups, means), np.maximum(means, LEVELS - means)
 
     def release(self, bits: BitSource) -> Moments:
-        """Return private counts, means and deviations of every class."""
         counts = self.sizes().draw(bits)
         means = mean_codes(self.sums(), counts, bits)
         (squares, reach), publicly = self.spreads(means), np.maximum(counts, 1)
@@ -433,12 +430,10 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Guarantee(kind="pure", epsilon=epsilon, relation=Relation("database-record"), scope=scope)
 
     def predict(self, X: Any) -> Any:  # noqa: N803
-        """Return the most probable label of every record."""
         joint = self._joint(X)
         return self.classes_[joint.argmax(axis=1)]
 
     def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "records classes"]:  # noqa: N803
-        """Return the log probability of every class for every record."""
         joint = self._joint(X)
         highest = joint.max(axis=1, keepdims=True)
         total = np.log(np.exp(joint - highest).sum(axis=1, keepdims=True))
@@ -446,7 +441,6 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return log_chances
 
     def predict_proba(self, X: Any) -> Float64[np.ndarray, "records classes"]:  # noqa: N803
-        """Return the probability of every class for every record."""
         chances: Float64[np.ndarray, "records classes"] = np.exp(self.predict_log_proba(X))
         return chances
 

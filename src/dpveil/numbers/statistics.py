@@ -535,7 +535,6 @@ class RankExponential:
         return [self.weights[ranks] for ranks in off]
 
     def release(self, values: Sequence[Fraction], bits: BitSource) -> Fraction:
-        """Return a point, drawn exactly by its weight."""
         upto = list(accumulate(self.law(values)))
         size = upto[-1].bit_length()
         words = -(-size // 64)
@@ -545,7 +544,6 @@ class RankExponential:
                 return self.points[bisect_right(upto, drawn)]
 
     def parameters(self) -> dict[str, Json]:
-        """Return every parameter as JSON."""
         return {
             "range": str(self.range), "epsilon": to_json(self.epsilon), "step": to_json(self.step),
             "quantile": to_json(self.quantile),

@@ -76,7 +76,6 @@ class TotalVariation(Step):
     weight: Between = Between("0.001", 1000, hint="such as 1")
 
     def __call__(self, image: UInt8[np.ndarray, "h w c"]) -> UInt8[np.ndarray, "h w c"]:
-        """Return the denoised levels, channel by channel."""
         weight, out = 1 / float(self.weight), np.empty_like(image)
         for k in range(image.shape[2]):
             plane = np.ascontiguousarray(image[:, :, k])
@@ -109,7 +108,6 @@ class NonLocalMeans(Step):
     strength: Between = Between("0.001", 1000, hint="in grey levels, such as 10")
 
     def __call__(self, image: UInt8[np.ndarray, "h w c"]) -> UInt8[np.ndarray, "h w c"]:
-        """Return the denoised levels, channel by channel."""
         planes = [
             cv2.fastNlMeansDenoising(
                 np.ascontiguousarray(image[:, :, k]), None, float(self.strength), PATCH, WINDOW
@@ -136,7 +134,6 @@ class GaussianBlur(Step):
     sigma: Between = Between("0.001", 1000, hint="in pixels, such as 1")
 
     def __call__(self, image: UInt8[np.ndarray, "h w c"]) -> UInt8[np.ndarray, "h w c"]:
-        """Return the blurred levels; the edge is replicated."""
         sigma = float(self.sigma)
         blurred = cv2.GaussianBlur(image, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
         return np.asarray(blurred, np.uint8).reshape(image.shape)
@@ -215,7 +212,6 @@ class DenoiserNetwork(TrainedFile):
         return {"side": self.side}
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the array of the file."""
         return {"network": np.frombuffer(self.network.contents, np.uint8)}
 
     @classmethod
@@ -228,7 +224,6 @@ class DenoiserNetwork(TrainedFile):
         return cls(Network.of(tensors["network"], shape, shape, JOB, 1.5), side, card)
 
     def card_words(self) -> CardWords:
-        """Return the model card's sections about the network."""
         return CardWords(
             what=f"A dpveil network that guesses faces under noise, {self.side} × {self.side} pixels.",
             facts=[f"ONNX, {len(self.network.contents) / 1e6:.1f} MB"],

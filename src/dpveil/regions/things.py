@@ -70,7 +70,6 @@ class Things(Finder):
         return self(photo)
 
     def find(self, photo: Photo) -> tuple[Region, ...]:
-        """Return what is found in a photo, possibly nothing; cached."""
         own = CACHE.setdefault(photo, {})
         if self.description not in own:
             own[self.description] = tuple(self._regions(photo))

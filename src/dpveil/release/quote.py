@@ -136,7 +136,6 @@ class Quote:
 
     @property
     def in_the_clear(self) -> tuple[str, ...]:
-        """What the release reveals of the original, each item once."""
         return self.total.scope.in_the_clear
 
     @property

@@ -89,7 +89,6 @@ class Row:
         return Failure(kind if known else DPVeilError, self.problem, self.hint)
 
     def to_line(self) -> str:
-        """Return one line of JSON."""
         return json.dumps(asdict(self)) + "\n"
 
     @classmethod
@@ -380,7 +379,6 @@ class Actor:
         self._worker = Worker(setup, own=True)
 
     def __call__(self, table: Any) -> Any:
-        """Return what became of the files whose keys and stamps are in a table of Arrow."""
         keys, stamps = (table.column(name).to_pylist() for name in ("key", "stamp"))
         rows = self._worker(list(zip(keys, stamps, keys, strict=True)))
         columns = {"status": [row.status for row in rows], "problem": [row.problem for row in rows]}

@@ -29,12 +29,10 @@ class JSONResponse(responses.JSONResponse):
 
 
 def refusal(error: DPVeilError) -> Response:
-    """Return the answer that tells of an error."""
     return problem_response(problem(error))
 
 
 def problem_response(told: Mapping[str, Any]) -> Response:
-    """Return the answer with these problem details."""
     headers = {"www-authenticate": "Bearer"} if told["status"] == 401 else {}
     if "retry_after" in told:
         headers["retry-after"] = str(told["retry_after"])

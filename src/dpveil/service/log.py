@@ -35,7 +35,6 @@ class Metrics:
         Gauge(f"dpveil_{name}", words, registry=self.registry).set_function(read)
 
     def text(self) -> bytes:
-        """Return all figures in Prometheus' text format."""
         return generate_latest(self.registry)
 
 
@@ -76,7 +75,6 @@ def start() -> None:
 
 
 def write(event: str, **fields: Any) -> None:
-    """Write a line."""
     _LOGGER.info(event, extra={"told": {"event": event, **fields}})
 
 

@@ -259,7 +259,6 @@ class Store:
         self._base.execute("UPDATE results SET fetched = 1 WHERE id = ?", [id_])
 
     def delete(self, id_: str) -> None:
-        """Forget a result that is not being made."""
         self._forget("id = ? AND state IN (?, ?)", [id_, DONE, FAILED])
 
     def sweep(self) -> None:

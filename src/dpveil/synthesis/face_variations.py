@@ -110,7 +110,6 @@ class Simulator:
             raise InvalidParameter("codec", self.codec.name, problem, hint=hint)
 
     def draw(self, count: int, bits: BitSource) -> Codes:
-        """Return codes of nobody, count × m."""
         if self.codec.prior is not None:
             return self.codec.prior.draw(count, bits)
         drawn = normals(count * self.codec.length, bits).reshape(count, -1)

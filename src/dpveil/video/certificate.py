@@ -67,12 +67,10 @@ class VideoCertificate(Envelope):
 
     @property
     def composition(self) -> Guarantee:
-        """The composed guarantee of the clip."""
         return self.quote.total
 
     @property
     def strength(self) -> str:
-        """The strength of the total."""
         return self.quote.strength
 
     @property
@@ -98,7 +96,6 @@ class VideoCertificate(Envelope):
         return self.quote.settings
 
     def members(self) -> dict[str, Json]:
-        """Return what is stated about a clip."""
         quote = self.quote
         return {
             **{name: value for name, value in self.settings.items() if name != "keep_audio"},

@@ -101,7 +101,6 @@ class Facts:
 
     @property
     def seconds(self) -> Fraction:
-        """From the first frame to the last, in seconds."""
         return sum((step * count for step, count in self.steps), 0) * self.time_base
 
 
@@ -202,12 +201,10 @@ class Track:
 
     @property
     def first(self) -> int:
-        """The first frame with the object."""
         return self.keys[0].frame
 
     @property
     def last(self) -> int:
-        """The last frame with the object."""
         return self.keys[-1].frame
 
 
@@ -225,12 +222,10 @@ class TrackRecord:
 
     @classmethod
     def of(cls, track: Track) -> TrackRecord:
-        """Return the record of a track."""
         names = ("number", "kind", "person", "first", "last", "end", "visible")
         return cls(*(getattr(track, name) for name in names))
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object of a certificate."""
         return dict(vars(self))
 
 

@@ -103,7 +103,6 @@ class VideoPlan:
 
     @cached_property
     def draws(self) -> tuple[Draw, ...]:
-        """What is drawn: once for each person that is replaced."""
         stated = zip(self._draws, self.quote.guarantees, strict=True)
         return tuple(replace(draw, guarantee=guarantee) for draw, guarantee in stated)
 
@@ -125,7 +124,6 @@ class VideoPlan:
 
     @cached_property
     def scene(self) -> Scene:
-        """What is replaced in each frame."""
         facts = self.facts
         return Scene(
             width=facts.width,
@@ -142,12 +140,10 @@ class VideoPlan:
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """The guarantee of each draw, parallel to `draws`."""
         return self.quote.guarantees
 
     @property
     def total(self) -> Guarantee:
-        """The composed guarantee of the clip."""
         return self.quote.total
 
     @property
@@ -248,7 +244,6 @@ class VideoPlan:
 
     @property
     def settings(self) -> dict[str, Json]:
-        """The user's choices, as in a certificate."""
         return self.quote.settings
 
     def certificate(self, bits: str, output: ClipOutput) -> VideoCertificate:

@@ -44,7 +44,6 @@ Levels = UInt8[np.ndarray, "h w 3"]
 
 
 def track_sheet(plan: VideoPlan, clip: Clip) -> Levels:
-    """Return the tracks of a plan, numbered, each with its first, a middle and its last picture."""
     shown, seconds = plan.tracks[:MOST_ROWS], times_of(clip.facts)
     wanted = dict[int, list[int]]()
     for track in shown:  # the first frame in which it is followed, a middle one, and the last, each once

@@ -125,7 +125,6 @@ def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
 
 
 def can_read_clips() -> bool:
-    """Whether what reads clips is installed."""
     try:
         pyav()
     except UsageError:

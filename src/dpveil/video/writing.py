@@ -71,7 +71,6 @@ def encoder_for(container: str, width: int, height: int) -> tuple[str, dict[str,
 
 
 def is_installed(name: str) -> bool:
-    """Whether this FFmpeg has the encoder."""
     av = pyav()
     try:
         av.codec.Codec(name, "w")

@@ -201,7 +201,6 @@ class ProductLaw:
 
     @cached_property
     def floats(self) -> list[Float64[np.ndarray, "distinct outcomes"]]:
-        """The probabilities as floats."""
         return [(m / m.sum(axis=1, keepdims=True)).astype(np.float64) for m in self.masses]
 
     def chances(self, number: int) -> list[Float64[np.ndarray, " outcomes"]]:
@@ -210,7 +209,6 @@ class ProductLaw:
 
     @property
     def exact(self) -> bool:
-        """Whether all probabilities are integers or rationals."""
         return all(masses.dtype == object for masses in self.masses)
 
     @property

@@ -73,12 +73,10 @@ class Audited:
 
     @property
     def passed(self) -> bool:
-        """Whether every promise held and every mutant was rejected."""
         return all(f.passed for f in self.findings) and not any(m.has_survived for m in self.mutants)
 
     @property
     def gates(self) -> tuple[str, ...]:
-        """The gates with findings, in their order."""
         return tuple(dict.fromkeys(finding.gate for finding in self.findings))
 
     def worst(self, gate: str) -> Finding:
@@ -93,7 +91,6 @@ class Audited:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return all results as JSON."""
         return {
             "name": self.name,
             "passed": self.passed,
@@ -120,11 +117,9 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether everything passed."""
         return all(one.passed for one in self.audited)
 
     def to_json(self) -> dict[str, Any]:
-        """Return one JSON document."""
         findings = [finding for one in self.audited for finding in one.findings]
         mutants = [mutant for one in self.audited for mutant in one.mutants]
         return {
@@ -187,7 +182,6 @@ class Version:
         return self.shown or self.law  # type: ignore[return-value]
 
     def draws(self, case: Any, inputs: Any, count: int, bits: BitSource) -> Any:
-        """Return `count` independent releases of the one input in `inputs`."""
         if self.draw is not None:
             return self.draw(case, inputs[0], count, bits)
         law = self.seen(case, inputs)
@@ -212,11 +206,9 @@ class Case:
 
     @cached_property
     def pairs(self) -> Pairs:
-        """All ordered pairs."""
         return np.argwhere(~np.eye(len(self.inputs), dtype=np.bool_))
 
     def label(self, number: int) -> str:
-        """Return the name of an input."""
         return str(self.inputs[number])
 
 
@@ -242,7 +234,6 @@ class Level:
 
     @property
     def cases(self) -> tuple[Any, ...]:
-        """Every case with a promise, once."""
         return tuple(dict.fromkeys([*self.exact, *(setting.case for setting in self.drawn)]))
 
     def levels(self, deep: tuple[Any, ...]) -> dict[str, Any]:
@@ -307,7 +298,6 @@ class Audit:
     refusals: tuple[type[DPVeilError], ...] = ()
 
     def checks(self, level: Any, bits: Bits) -> list[Check]:
-        """Return every gate with every setting."""
         return [check for gate in self.gates for check in gate.checks(level, bits)]
 
     def run(self, name: str, level: str, bits: Bits, step: Callable[[], None] = lambda: None) -> Audited:

@@ -103,7 +103,6 @@ class AuditSpace:
 
     @property
     def length(self) -> int:
-        """The number of coordinates of a code."""
         return len(self.low)
 
     @property
@@ -138,17 +137,14 @@ class LatentCase(engine.Case):
 
     @cached_property
     def box(self) -> Bounds:
-        """The public box."""
         return self.space.bounds(self.mechanism.clip)
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """The promise."""
         return self.mechanism.guarantee(self.space)
 
     @property
     def metric(self) -> bool:
-        """Whether ε is promised times a distance."""
         return self.guarantee.kind == "metric"
 
     @cached_property
@@ -202,7 +198,6 @@ class LatentCase(engine.Case):
         return points
 
     def label(self, number: int) -> str:
-        """Return a code as text."""
         return "(" + ", ".join(f"{value:g}" for value in self.inputs[number]) + ")"
 
     def __str__(self) -> str:
@@ -213,7 +208,6 @@ class LatentCase(engine.Case):
 
 
 def show_plain(value: Any) -> str:
-    """Return a parameter as text."""
     return value if isinstance(value, str) and not value[:1].isdigit() else show(Fraction(value))
 
 

@@ -56,7 +56,6 @@ class Stub(Network):
     function: Callable[[Planes], Planes] = field(repr=False)
 
     def raw(self, given: Planes) -> Planes:
-        """Return what the function gives."""
         return np.asarray(self.function(given), np.float32).reshape(self.gives)
 
 
@@ -80,7 +79,6 @@ class Reads:
     values: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"gender": VALUES["gender"]})
 
     def read(self, crops: UInt8[np.ndarray, "n h w 3"]) -> dict[str, Int64[np.ndarray, " n"]]:
-        """Return the index of the gender of every crop."""
         return {"gender": (crops[..., 2].mean(axis=(1, 2)) > 255 / 2).astype(np.int64)}
 
 
@@ -92,7 +90,6 @@ def crops_of(rows: Int64[np.ndarray, "n 3"]) -> Crops:
 
 
 def linear(kind: type[Audited], encode: Any = light, decode: Any = decode_colours) -> Audited:
-    """Return a codec of this kind whose networks are functions."""
     planes = (1, 3, SIDE, SIDE)
     back = Stub(b"", (1, LENGTH + len(conditions_of(kind))), planes, "decodes faces", function=decode)
     if issubclass(kind, UpConv):

@@ -86,7 +86,6 @@ def steps_of(target: str | None) -> int:
 
 
 def entries() -> dict[str, Audit]:
-    """Return every audit by name."""
     return {name: entry for family in FAMILIES for name, entry in family().items()}
 
 

@@ -125,7 +125,6 @@ def _say(words: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the arguments, run, and return the exit code."""
     parser = ArgumentParser(
         "python -m dpveil_research",
         description="Run the papers' experiments anew on your copy of their data, and write CSV and plots.",

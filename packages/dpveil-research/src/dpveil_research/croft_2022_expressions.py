@@ -84,7 +84,6 @@ class Faces:
 
     @property
     def people(self) -> int:
-        """How many people there are."""
         return int(self.person.max()) + 1
 
 

@@ -137,7 +137,6 @@ class Attacked:
 
     @cached_property
     def names(self) -> Rows:
-        """The number of the person on each photo."""
         own: Int64[np.ndarray, " n"] = np.unique(self.scene.people, return_inverse=True)[1].astype(np.int64)
         return own
 
@@ -265,7 +264,6 @@ def verdict(found: Sequence[float], low: float, high: float) -> str:
 
 
 def claims(points: Sequence[Point]) -> Iterator[Claim]:
-    """Yield every claim at every setting at which the paper makes it."""
     at = {(one.method, one.model, one.x): one.by_person for one in points}
     xs = {m: [one.x for one in points if (one.method, one.model) == (m, BASIC)] for m in (PRIVATE, SAME)}
     clean = at["none", "", ""]

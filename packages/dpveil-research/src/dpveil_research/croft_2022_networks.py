@@ -100,7 +100,6 @@ def by_cell(folder: Path, plan: Plan, tell: Tell) -> Iterator[Row]:
 
 
 def row(figure: str, series: str, x: str, attacker: str, values: Shares, people: np.ndarray) -> Row:
-    """Return the share that is named, with its interval over people."""
     own = [str(one) for one in people]
     labels = {"figure": figure, "releases of": series, "x": x, "attack": attacker}
     counts = {"releases": str(len(own)), "people": str(len(set(own)))}

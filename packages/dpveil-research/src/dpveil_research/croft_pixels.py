@@ -150,7 +150,6 @@ def crossed(cells: Sequence[Cell]) -> Float64[np.ndarray, " n"]:
 
 
 def points(of: Comparison) -> list[Point]:
-    """Return every setting."""
     return [
         Point(of, method, block, after, epsilon)
         for method in of.methods

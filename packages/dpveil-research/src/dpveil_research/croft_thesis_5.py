@@ -194,12 +194,10 @@ class Query:
 
     @property
     def high(self) -> Fraction:
-        """The largest answer."""
         return self.low + (self.size - 1) * self.spacing
 
     @property
     def answers(self) -> list[Fraction]:
-        """All true answers."""
         return [self.low + i * self.spacing for i in range(self.size)]
 
 

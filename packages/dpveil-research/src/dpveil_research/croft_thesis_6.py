@@ -105,7 +105,6 @@ class Scene:
 
     @cached_property
     def codes(self) -> Codes:
-        """The codes of all photos."""
         return self.codec.encode(self.faces)
 
     def decoder(self, female: bool | None) -> Callable[[Codes], Crops]:
@@ -225,7 +224,6 @@ class Point:
     people: tuple[str, ...]
 
     def row(self) -> Row:
-        """Return the means with 95 % intervals over people."""
         made: Row = {
             "method": self.method,
             "x": self.x,
@@ -247,7 +245,6 @@ class Measures:
     model: AttributeModel = field(default_factory=lambda: AttributeModel.load(default_path("attributes")))
 
     def point(self, released: Released) -> Point:
-        """Return all measures of releases."""
         attacks = self.attacks(released)
         best = max(attacks, key=lambda name: attacks[name].rate)
         scene, probes = self.scene, self._probes

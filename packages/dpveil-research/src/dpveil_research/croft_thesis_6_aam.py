@@ -164,11 +164,9 @@ class Point:
 
     @property
     def named(self) -> Shares:
-        """What the strongest attacker names."""
         return self.by_attack[self.strongest]
 
     def row(self, dataset: str) -> Row:
-        """Return the rates with 95 % intervals over people."""
         people = [str(i) for i in range(len(self.named))]
         made: Row = {"dataset": dataset, "look": self.look, "method": self.method, "x": self.x}
         for name, values in (("named", self.named), *self.by_attack.items()):

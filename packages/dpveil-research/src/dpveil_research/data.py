@@ -106,7 +106,6 @@ class Resized(Item):
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the file."""
         return self.item.digest
 
 
@@ -151,6 +150,5 @@ def read_pictures(dataset: Dataset, data: Path, count: int) -> Iterator[Picture]
 
 
 def levels(item: Item, mode: str = "RGB") -> UInt8[np.ndarray, "h w *c"]:
-    """Return the levels of a photo, read in `mode`, "L" or "RGB"."""
     image = item.read().image
     return np.asarray(Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).convert(mode))

@@ -118,6 +118,5 @@ def picture() -> bytes:
 
 
 def make() -> dict[str, bytes]:
-    """Return every file of the experiment by its name."""
     ratios, prices = tables()
     return {"log-ratio.csv": to_csv(ratios), "price.csv": to_csv(prices), "errata-e1.png": picture()}

@@ -176,7 +176,6 @@ class Run:
         return self.codec.atoms.astype(np.float64)
 
     def row(self, sweep: str, series: str, x: str, promise: str, measure: str, found: Sequence[float]) -> Row:
-        """Return the mean over pairs with its interval."""
         mean = clustered_share if TAKEN in sweep + series else clustered_mean
         numbers = mean(np.array(found, np.float64), [p.name for p in self.pairs])
         labels = {"sweep": sweep, "series": series, "x": x, "guarantee": promise}

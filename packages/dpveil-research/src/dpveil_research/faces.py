@@ -105,7 +105,6 @@ class Set:
     usual: tuple[tuple[float, float], ...] | None = None
 
     def crop(self, item: Item) -> UInt8[np.ndarray, "s s 3"]:
-        """Return the aligned face of a photo."""
         if self.box is None:
             return crop_of(item, FRAME)
         image = np.atleast_3d(levels(item, self.dataset.mode))
@@ -141,7 +140,6 @@ class People:
     people: tuple[str, ...]
 
     def photo(self, number: int) -> Crops:
-        """Return one photo of everybody."""
         return self.crops[:, number]
 
 

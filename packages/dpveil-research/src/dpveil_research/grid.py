@@ -123,7 +123,6 @@ def _timed(method: PixelMethod, picture: Picture, seed: int) -> tuple[UInt8[np.n
 
 
 def rows(values: dict[Setting, Values], pictures: Sequence[Picture]) -> list[Row]:
-    """Return a row for every setting: its parameters, its true guarantee, and every measure."""
     size = dict(zip(("height", "width", "channels"), (*pictures[0].image.shape, 1), strict=False))
     return [
         {

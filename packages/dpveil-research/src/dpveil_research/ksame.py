@@ -233,7 +233,6 @@ class Scene:
         return self.codec.decode(self.codec.encode(crops))
 
     def drawn(self, name: str, epsilon: str, crops: Crops, stream: str) -> Crops:
-        """Return releases of crops."""
         bits = SeededBits(SEED, f"{self.people.name} {name} {epsilon} {stream}")
         codes = private(name, epsilon).release(self.codec.encode(crops), self.codec.statistics, bits=bits)
         return self.codec.decode(codes)

@@ -272,7 +272,6 @@ def run_peer(records: Records, repetitions: int, python: Path) -> Accuracies:
 
 
 def rows(found: Accuracies) -> list[Row]:
-    """Return a row for every point, with the 95 % interval over repetitions."""
     return [
         {"sweep": sweep, "series": series, "x": x, **_summary(np.array(values))}
         for (sweep, series, x), values in found.items()

@@ -97,7 +97,6 @@ class Panel:
         return self.curve(label, [{**row, "x": "", "series": label} for row in rows[:1]], 0, style)
 
     def draw(self, axes: Any, columns_of_legend: int) -> None:
-        """Draw everything on the axes of matplotlib."""
         axes.set(xscale=self.scales[0], yscale=self.scales[1])
         for label, colour, style, points, names in self.curves:
             at, mean, low, high = np.array(points).T
@@ -178,7 +177,6 @@ def _canvas(pixels: tuple[float, float]) -> Any:
 
 
 def png(canvas: Any) -> bytes:
-    """Return a canvas as PNG of `PALETTE` colours, a third of the size of one of all."""
     drawn, small = io.BytesIO(), io.BytesIO()
     canvas.savefig(drawn, format="png", metadata={"Software": None})
     few = Image.open(drawn).convert("RGB").quantize(PALETTE, dither=Image.Dither.NONE)

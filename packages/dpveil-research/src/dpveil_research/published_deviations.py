@@ -23,7 +23,6 @@ Draw = Callable[[Floats, Floats, float, BitSource], Floats]
 
 
 def uniform(shape: tuple[int, ...], bits: BitSource) -> Floats:
-    """Return uniform numbers in the open interval (0, 1), with 53 bits."""
     words = bits.words(int(np.prod(shape))) >> np.uint64(12)
     return ((words + 0.5) / 2.0**52).reshape(shape)
 

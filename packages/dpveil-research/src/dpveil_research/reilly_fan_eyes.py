@@ -182,7 +182,6 @@ def _mean(found: Sequence[tuple[float, str]]) -> tuple[float, float, float]:
 def _released(
     eyes: Dataset, setting: Setting, known: Baselines
 ) -> tuple[list[str], list[Image], list[Image]]:
-    """Return the photos that are no baselines, of eyes that have some, their releases, and whose they are."""
     people, photos, releases = list[str](), list[Image](), list[Image]()
     times: dict[str, int] = {}
     for item in eyes.items:

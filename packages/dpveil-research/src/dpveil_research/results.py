@@ -61,7 +61,6 @@ R = TypeVar("R", bound=Mapping[str, str])
 
 
 def where(rows: Sequence[R], **wanted: str) -> list[R]:
-    """Return the rows with these values."""
     return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
 
 
@@ -75,7 +74,6 @@ def estimate(measure: str, numbers: Sequence[float], form: str = ".6g") -> Row:
 
 
 def to_csv(table: Sequence[Row]) -> bytes:
-    """Return the rows as CSV."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(table[0]), lineterminator="\n")
     writer.writeheader()

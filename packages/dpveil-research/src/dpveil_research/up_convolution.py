@@ -26,7 +26,6 @@ class UpConvolution(nn.Module):  # type: ignore[misc,unused-ignore]
         self.last = nn.Conv2d(widths[0], 3, 3, padding=1)
 
     def forward(self, given: Tensor) -> Tensor:
-        """Return the pictures."""
         x = leaky_relu(self.start(leaky_relu(self.hidden(given), SLOPE)), SLOPE)
         out: Tensor = torch.tanh(
             self.last(self.stages(x.view(len(given), self.deep, self.small, self.small)))

@@ -48,7 +48,6 @@ class AttributeOrder(Order):
 
     @property
     def values(self) -> dict[str, tuple[str, ...]]:
-        """The attributes that are learned, and their values."""
         learned = {*LABELLED, *self.labels.names, *(BY_LANDMARKS if self.landmarks == 68 else ())}
         return {name: words for name, words in READ.items() if name in learned}
 

@@ -106,13 +106,11 @@ class CropFile:
         return crops
 
     def __enter__(self) -> Self:
-        """Return the object itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the file, which deletes it."""
         self._file.close()
 
     def source(self, seed: int, step: Callable[[], None] = lambda: None) -> Source:

@@ -31,7 +31,6 @@ from dpveil_train.order import Progress, Trained, silent
 
 
 def block(before: int, width: int) -> nn.Sequential:
-    """Return two convolutions of the same side."""
     return nn.Sequential(*convolution(before, width), *convolution(width, width))
 
 
@@ -47,7 +46,6 @@ class UNet(nn.Module):  # type: ignore[misc,unused-ignore]
         self.last = nn.Conv2d(widths[0], 3, 3, padding=1)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """Return the pictures without noise."""
         x, seen = pictures, []
         for number, stage in enumerate(self.down):
             x = stage(x)
@@ -87,7 +85,6 @@ class Draws:
         return math.exp(self.uniform(math.log(low), math.log(high)))
 
     def one_of(self, choices: Sequence[T]) -> T:
-        """Return one of several."""
         return choices[int(self.uniform(0, 1) * len(choices)) % len(choices)]
 
 

@@ -81,7 +81,6 @@ def _rows(crops: Crops, mean: Float32[np.ndarray, " pixels"]) -> Rows:
 
 
 def unit(rows: Rows) -> Rows:
-    """Return the rows scaled to norm 1."""
     lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), SMALLEST_NORM)
     return np.ascontiguousarray(rows / lengths.astype(np.float32))
 

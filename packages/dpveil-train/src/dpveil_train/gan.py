@@ -136,7 +136,6 @@ class Encoder(nn.Module):  # type: ignore[misc,unused-ignore]
             self.code = nn.Sequential(self.code, *normal(plan.length, printed=True))
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """Return the codes, not bounded."""
         out: Tensor = self.code(self.stages(pictures)).flatten(1)
         return out
 
@@ -154,7 +153,6 @@ class Doubling(nn.Module):  # type: ignore[misc,unused-ignore]
         self.inner = nn.Sequential(*convolution(before, width, kernel), *convolution(width, width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return a map of twice the side."""
         out: Tensor = self.inner(interpolate(x, scale_factor=2.0, mode="nearest"))
         return out
 
@@ -184,7 +182,6 @@ class Decoder(nn.Module):  # type: ignore[misc,unused-ignore]
             self.last = nn.Conv2d(afters[-1], 3, 3, padding=1)
 
     def forward(self, codes: Tensor, conditions: Tensor) -> Tensor:
-        """Return the pictures."""
         x = self.start(torch.cat([codes, conditions], dim=1)).view(len(codes), -1, self.small, self.small)
         out: Tensor = torch.tanh(self.last(self.stages(self.first(x))))
         return out
@@ -284,7 +281,6 @@ class Batch:
     known: Tensor
 
     def to(self, device: torch.device) -> Batch:
-        """Return the batch on a device."""
         return Batch(self.pictures.to(device), self.conditions.to(device), self.known.to(device))
 
 
@@ -366,7 +362,6 @@ class Trainer(networks.Trainer):
         return known.std(dim=0).clamp(min=1e-6)
 
     def learn(self) -> dict[str, Tensor]:
-        """Learn from one batch, and return the losses."""
         plan = self.plan
         if self.done and self.done % plan.epoch == 0:
             self.basis = Basis.of(self._codes(SEEN))
@@ -455,7 +450,6 @@ class Trainer(networks.Trainer):
         return codes
 
     def model(self, card: Card) -> GAN:
-        """Return the codec of the averaged networks."""
         encoder, decoder = self.mean.cpu()
         return make_codec(GAN, (encoder, Joined(decoder)), self.faces, self.plan.length, Basis.of, card)
 
@@ -505,7 +499,6 @@ class Joined(nn.Module):  # type: ignore[misc,unused-ignore]
         self.decoder = decoder
 
     def forward(self, given: Tensor) -> Tensor:
-        """Return the pictures."""
         out: Tensor = self.decoder(given[:, : -len(CONDITIONS)], given[:, -len(CONDITIONS) :])
         return out
 

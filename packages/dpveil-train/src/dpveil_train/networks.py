@@ -149,7 +149,6 @@ class Trainer:
         return halves(self.device)
 
     def learn(self) -> dict[str, Tensor]:
-        """Learn from one batch, and return the losses."""
         raise NotImplementedError
 
     def descend(
@@ -167,7 +166,6 @@ class Trainer:
         optimiser.step()
 
     def step(self) -> dict[str, float]:
-        """Make one training step and return the losses."""
         started = time.monotonic()
         self.set_rates()
         losses = self.learn()
@@ -177,7 +175,6 @@ class Trainer:
         return {name: float(value.detach()) for name, value in losses.items()}
 
     def set_rates(self) -> None:
-        """Set the learning rates of the next step."""
         part = min(1.0, self.done / self.plan.steps)
         fallen = self.floor + (1 - self.floor) * (0.5 + 0.5 * math.cos(math.pi * part))
         factor = min(1.0, (self.done + 1) / self.warm) * fallen
@@ -187,7 +184,6 @@ class Trainer:
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def average(self) -> None:
-        """Move the averages towards the networks."""
         weight = min(self.plan.average, (1 + self.done) / (10 + self.done))
         for mean, now in zip(self.mean, self.followed, strict=True):
             for own, new in zip(mean.parameters(), now.parameters(), strict=True):
@@ -212,7 +208,6 @@ class Trainer:
         return {"images": len(self.rows), "hours": round(self.spent / 3600, 2)}
 
     def model(self, card: Card) -> Any:
-        """Return what was trained, with weights of 16 bits."""
         raise NotImplementedError
 
     def metrics(self, model: Any) -> dict[str, Json]:
@@ -267,7 +262,6 @@ def train_to_end(trainer: Trainer, order: PlannedOrder, kind: str, images: int, 
 
 
 def write_checkpoint(trainer: Trainer, path: Path, key: str) -> None:
-    """Write the checkpoint atomically, through no link."""
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
     with new.open("xb") as file:
@@ -303,7 +297,6 @@ def likeness(crops: np.ndarray, seen: np.ndarray) -> tuple[float, float]:
 
 
 def best() -> torch.device:
-    """Return the device to train on."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 

@@ -29,7 +29,6 @@ Progress = Callable[[int, str], AbstractContextManager[Callable[[], None]]]
 
 @contextmanager
 def silent(total: int, word: str) -> Iterator[Callable[[], None]]:
-    """Report no progress."""
     yield lambda: None
 
 

@@ -184,7 +184,6 @@ class Modulated(nn.Module):  # type: ignore[misc,unused-ignore]
         self.squares = self.weight.square().sum(dim=(2, 3))
 
     def forward(self, x: Tensor, style: Tensor) -> Tensor:
-        """Return the map."""
         weight = _scale(self.weight, self.gain)
         scale = self.style(style)
         x = x * scale.reshape(-1, self.weight.shape[1], 1, 1)
@@ -209,7 +208,6 @@ class Styled(nn.Module):  # type: ignore[misc,unused-ignore]
         self.bias = nn.Parameter(torch.zeros(1, width, 1, 1))
 
     def forward(self, x: Tensor, style: Tensor) -> Tensor:
-        """Return the map."""
         noise = self.noise if self.strength is None else self.noise * self.strength
         x = self.conv(x, style) + noise + self.bias
         return leaky_relu(x, SLOPE) * GAIN
@@ -224,7 +222,6 @@ class Coloured(nn.Module):  # type: ignore[misc,unused-ignore]
         self.bias = nn.Parameter(torch.zeros(1, 3, 1, 1))
 
     def forward(self, x: Tensor, style: Tensor) -> Tensor:
-        """Return the picture."""
         return self.conv(x, style) + self.bias
 
 
@@ -247,7 +244,6 @@ class Synthesis(nn.Module):  # type: ignore[misc,unused-ignore]
         self.doubling = Doubling(3, margin=0)
 
     def forward(self, codes: Tensor) -> Tensor:
-        """Return the pictures, not bounded."""
         length = self.plan.style
         styles = [codes[:, at * length : (at + 1) * length] for at in range(self.plan.layers)]
         x = self.first(self.start, styles[0])
@@ -267,7 +263,6 @@ class Mapping(nn.Module):  # type: ignore[misc,unused-ignore]
         self.layers = nn.ModuleList(Affine(plan.style, plan.style, rate=SLOW) for _ in range(plan.mapping))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the styles."""
         x = x * torch.rsqrt(x.square().mean(dim=1, keepdim=True) + LEAST)
         for layer in self.layers:
             x = leaky_relu(layer(x), SLOPE) * GAIN
@@ -285,7 +280,6 @@ class Encoder(nn.Module):  # type: ignore[misc,unused-ignore]
         self.code = nn.Linear(plan.hidden, plan.length)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """Return the codes, not bounded."""
         out: Tensor = self.code(leaky_relu(self.inner(self.stages(pictures)).flatten(1), SLOPE))
         return out
 
@@ -367,7 +361,6 @@ class Trainer(networks.Trainer):
         self.compile(self.encoder, self.synthesis, self.critic)
 
     def learn(self) -> dict[str, Tensor]:
-        """Learn from one batch, and return the losses."""
         plan = self.plan
         own = self.faces.random(plan.batch).pictures.to(self.device)
         with self.halves():
@@ -420,7 +413,6 @@ class Trainer(networks.Trainer):
         return losses
 
     def model(self, card: Card) -> StyleGAN:
-        """Return the codec of the averaged networks."""
         plan, (encoder, synthesis) = self.plan, self.mean.cpu()
 
         def basis_of(codes: Tensor) -> Basis:

@@ -71,7 +71,6 @@ class Plan:
 
     @property
     def small(self) -> int:
-        """The side at which the generator begins, in pixels."""
         return self.side >> len(self.widths)
 
 
@@ -133,7 +132,6 @@ class Generator(nn.Module):  # type: ignore[misc,unused-ignore]
         self.last = nn.Conv2d(widths[-1], 3, 3, padding=1)
 
     def forward(self, given: Tensor) -> Tensor:
-        """Return the pictures."""
         count = len(CONDITIONS)
         parts = [given[:, :-count]]
         for number, layer in enumerate(self.given):
@@ -206,7 +204,6 @@ class Trainer(networks.Trainer):
         self.compile(self.decoder, self.critic)
 
     def learn(self) -> dict[str, Tensor]:
-        """Learn from one batch, and return the losses."""
         plan = self.plan
         picks = torch.randint(len(self.faces.people), (plan.batch,), generator=self.generator)
         own, real = self.faces.of(self.faces.people[picks.numpy()]), self.faces.random(plan.batch)
@@ -292,7 +289,6 @@ class Trainer(networks.Trainer):
         return {"people": len(self.faces.people), **super().about()}
 
     def model(self, card: Card) -> UpConv:
-        """Return the codec of the averaged rows and generator."""
         plan, faces = self.plan, self.faces
         identities, network = self.mean.cpu()
         contents = halve_weights(export_onnx(network, (1, plan.length + len(CONDITIONS))))

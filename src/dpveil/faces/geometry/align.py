@@ -63,7 +63,6 @@ class Frame:
         return at
 
     def points(self) -> Points:
-        """Return the canonical positions of the five landmarks, in pixels of this frame."""
         return self.pixels(np.array(FIVE))
 
     def corners(self) -> Points:
@@ -111,12 +110,10 @@ class Similarity:
         return Similarity(scale, angle, -(c * self.x - s * self.y), -(s * self.x + c * self.y))
 
     def to(self, points: Points) -> Points:
-        """Return positions in the crop of positions in the photo."""
         moved: Points = points @ self.matrix[:, :2].T + self.matrix[:, 2]
         return moved
 
     def back(self, points: Points) -> Points:
-        """Return positions in the photo of positions in the crop."""
         return self.inverse.to(points)
 
     def crop(self, image: UInt8[np.ndarray, "H W c"], frame: Frame) -> UInt8[np.ndarray, "s s 3"]:

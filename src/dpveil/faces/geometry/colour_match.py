@@ -33,7 +33,6 @@ class ColourMatch:
     bright: float
 
     def __call__(self, levels: Float32[np.ndarray, "h w c"]) -> Float32[np.ndarray, "h w c"]:
-        """Return the matched levels of a released face."""
         if levels.shape[2] == 3 and self.colour < 1:
             grey = (levels @ WEIGHTS)[..., None]
             levels = grey + np.float32(self.colour) * (levels - grey)

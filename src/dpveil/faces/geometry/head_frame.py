@@ -34,7 +34,6 @@ class HeadFrame:
 
     @property
     def unit(self) -> float:
-        """The side of UTKFace's crop, in pixels of this frame."""
         return self.size / SIDE
 
     def pixels(self, parts: Parts) -> Parts:
@@ -71,7 +70,6 @@ class Shape:
     below: float = 1.0
 
     def holds(self, at: Parts) -> Bool[np.ndarray, ...]:
-        """Return whether each position lies in the shape."""
         x, y = self._unstretched(at)
         inside = np.asarray((x / self.half[0]) ** 2 + (self._raised(y) / self.half[1]) ** 2 <= 1 + EDGE)
         if self.neck is not None:
@@ -85,7 +83,6 @@ class Shape:
         return np.asarray(np.hypot(x / self.half[0], self._raised(y) / self.half[1]))
 
     def larger(self, factor: float) -> Shape:
-        """Return the shape enlarged around `MIDDLE`."""
         neck = self.neck and (self.neck[0] * factor, self.neck[1] * factor, self.neck[2] * factor)
         return replace(self, half=(self.half[0] * factor, self.half[1] * factor), neck=neck)
 

@@ -92,7 +92,6 @@ class Landmarks:
 
     @property
     def sure(self) -> bool:
-        """Whether they are those of a face."""
         return self.spread <= self.limits.spread and self.score >= self.limits.score
 
     @property
@@ -413,11 +412,9 @@ class _Head:
 
     @property
     def pose(self) -> Pose:
-        """Its orientation."""
         return _angles(cv2.Rodrigues(self.turn)[0], self.error)
 
     def seen(self, places: Float64[np.ndarray, "n 3"]) -> Points:
-        """Return where places of the head are seen."""
         flat = cv2.projectPoints(places, self.turn, self.move, CAMERA, None)[0].reshape(-1, 2)
         return np.asarray(flat * (self.unit / EYE_PIXELS) + self.middle)
 

@@ -155,6 +155,5 @@ class LatentMechanism(ABC):
         return Scope(f"the code of {space.length} coordinates")
 
     def parameters(self) -> dict[str, Json]:
-        """Return every parameter as JSON, rationals exact."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: to_json(v) if isinstance(v, Fraction) else v for name, v in values.items()}

@@ -51,18 +51,15 @@ class BoxGaussian(LatentMechanism):
     rho: Positive = Positive()
 
     def prepare(self, space: CodeSpace) -> None:
-        """Raise `NoiseError` if the noise cannot be drawn."""
         for variance in self.variances(space):
             check_variance(variance)
 
     def variances(self, space: CodeSpace) -> tuple[Fraction, ...]:
-        """Return the variance parameter of every coordinate, in steps squared."""
         box = space.bounds(self.clip)
         shares = rational_shares(optimal_gaussian(box.high - box.low, space.column_energy))
         return tuple(rounded_up(STEPS**2 / (2 * share * Fraction(self.rho))) for share in shares)
 
     def laws(self, space: CodeSpace) -> tuple[Law, ...]:
-        """Return the law of every coordinate."""
         return tuple(Law("gaussian", math.sqrt(variance) / STEPS) for variance in self.variances(space))
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
@@ -104,18 +101,15 @@ class BoxTruncatedLaplace(LatentMechanism):
         return replace(plain, in_the_clear=(*plain.in_the_clear, TIME))
 
     def prepare(self, space: CodeSpace) -> None:
-        """Raise `NoiseError` if the noise cannot be drawn."""
         for one in self.coordinates(space):
             one.prepare()
 
     def coordinates(self, space: CodeSpace) -> tuple[TruncatedLaplace, ...]:
-        """Return the scalar mechanism of every coordinate, on grid steps."""
         box = space.bounds(self.clip)
         shares = divide(self.allocation, box.high - box.low, space.column_energy)
         return tuple(_coordinate(1 / rounded_up(1 / (share * Fraction(self.epsilon)))) for share in shares)
 
     def laws(self, space: CodeSpace) -> tuple[Law, ...]:
-        """Return the law of every coordinate."""
         return tuple(Law("truncated", float(1 / Fraction(one.epsilon))) for one in self.coordinates(space))
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
@@ -176,15 +170,12 @@ class CroftMetric(LatentMechanism):
         return METRIC.format(grid=self.grid)
 
     def prepare(self, space: CodeSpace) -> None:
-        """Raise `NoiseError` if the noise cannot be drawn."""
         digit_tables(self.scales(space)[0])
 
     def scales(self, space: CodeSpace) -> tuple[Fraction, ...]:
-        """Return the noise scale of every coordinate, in steps."""
         return (space.length * STEPS / Fraction(self.epsilon),) * space.length
 
     def laws(self, space: CodeSpace) -> tuple[Law, ...]:
-        """Return the law of every coordinate."""
         return tuple(Law("laplace", float(scale / STEPS)) for scale in self.scales(space))
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
@@ -214,7 +205,6 @@ class BoxLaplace(LatentMechanism):
     allocation: Allocation = Allocation(default="optimal")
 
     def prepare(self, space: CodeSpace) -> None:
-        """Raise `NoiseError` if the noise cannot be drawn."""
         for scale in set(self.scales(space)):
             digit_tables(scale)
 
@@ -228,7 +218,6 @@ class BoxLaplace(LatentMechanism):
         return tuple(rounded_up(STEPS / (share * Fraction(self.epsilon))) for share in self.shares(space))
 
     def laws(self, space: CodeSpace) -> tuple[Law, ...]:
-        """Return the law of every coordinate."""
         return tuple(Law("laplace", float(scale / STEPS)) for scale in self.scales(space))
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
@@ -325,11 +314,9 @@ class PCABasis(LatentMechanism):
         return count
 
     def scale(self, space: CodeSpace) -> Fraction:
-        """Return the noise scale in steps."""
         return self.number_of_components(space) * STEPS / Fraction(self.epsilon)
 
     def laws(self, space: CodeSpace) -> tuple[Law, ...]:
-        """Return the law of every coordinate: those that are dropped say nothing."""
         count = self.number_of_components(space)
         own = Law("laplace", float(self.scale(space) / STEPS))
         return (own,) * count + (Law("none"),) * (space.length - count)

@@ -359,7 +359,6 @@ class ConcentratedMethod(BudgetedMethod):
     calibrations: ClassVar[Mapping[str, str]] = {"approximate": "the tight conversion of zCDP"}
 
     def account(self, *, height: int, width: int, channels: int) -> ZeroConcentrated:
-        """Return the cost of the noise."""
         return ZeroConcentrated(self._rho)
 
     @cached_property

@@ -318,7 +318,6 @@ class BitPlanes(BudgetedMethod):
         return _calibrate(self, self.groups(height=height, width=width) * channels)
 
     def account(self, *, height: int, width: int, channels: int) -> DrawsAccount:
-        """Return the cost of the bits of all groups that a neighbour changes, in all channels."""
         made = self.bands(height=height, width=width, channels=channels)
         return _account(made, self.groups(height=height, width=width) * channels)
 

@@ -368,7 +368,6 @@ class DCTGaussian(ConcentratedMethod):
         return sqrt(float(np.mean(made.noise()[::area])) / area)
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Raise `NoiseError` if the noise cannot be drawn."""
         for variance, _ in self.plan(height=height, width=width, channels=channels).groups():
             check_variance(variance)
 

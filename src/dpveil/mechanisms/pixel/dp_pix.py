@@ -74,7 +74,6 @@ class DPPixGaussian(ConcentratedMethod):
         return sqrt(self.sum_variance(height=height, width=width, channels=channels)) / area
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Raise `NoiseError` if the noise cannot be drawn."""
         check_variance(self.sum_variance(height=height, width=width, channels=channels))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
@@ -115,7 +114,6 @@ class DPPix(BudgetedMethod):
     neighbourhood: Neighbourhood = Neighbourhood(optional=True)
 
     def account(self, *, height: int, width: int, channels: int) -> LaplaceAccount:
-        """Return the cost of the noise."""
         size = {"height": height, "width": width, "channels": channels}
         return LaplaceAccount(self.sum_scale(**size), self._shifts(**size))
 
@@ -149,7 +147,6 @@ class DPPix(BudgetedMethod):
         return float(self.sum_scale(height=height, width=width, channels=channels) / area)
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Raise `NoiseError` if the noise cannot be drawn."""
         digit_tables(self.sum_scale(height=height, width=width, channels=channels))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:

@@ -307,7 +307,6 @@ class DPSamp(PixelMethod):
         return pixels if self.neighbourhood is None else min(self.neighbourhood, pixels)
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Raise `NoiseError` if the noise cannot be drawn."""
         if self.rate is not None:
             digit_tables(self.count_scale(height * width))
 

@@ -122,7 +122,6 @@ class MSEExponential(BudgetedMethod):
     levels: Count = Count(default=256, low=2, high=256)
 
     def account(self, *, height: int, width: int, channels: int) -> DrawsAccount:
-        """Return the cost of the draws."""
         draws = self._draws(height, width, channels)
         return DrawsAccount(((_calibrate(self, draws)[1], draws),))
 

@@ -285,7 +285,6 @@ class ScalarMechanism(ABC):
         raise NotImplementedError
 
     def parameters(self) -> dict[str, Json]:
-        """Return every parameter as JSON, rationals exact."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             name: to_json(v) if isinstance(v, Fraction) else str(v) if isinstance(v, Range) else v

@@ -224,7 +224,6 @@ class Reading:
         return -(-max(pulled, self.sensitivity) // self.step).__floor__()
 
     def point(self, value: Fraction) -> int:
-        """Return the point to which a number is rounded."""
         if self.wide is not None and abs(value - self.centre) > self.wide:
             moved = self.pull * self.wide * (1 if value > self.centre else -1)
             return ((value - moved - self.origin) / self.step + Fraction(1, 2)).__floor__()
@@ -317,7 +316,6 @@ class Lattice:
 
     @cached_property
     def reading(self) -> Reading:
-        """How numbers are rounded to points."""
         return Reading.of(self.range, self.origin, self.step, self.sensitivity)
 
     @cached_property
@@ -382,7 +380,6 @@ class Lattice:
 
     @cached_property
     def points(self) -> Int64[np.ndarray, " points"]:
-        """All points of a finite lattice, in rising order."""
         ends = [(first, last) for first, last in self.spans if first is not None and last is not None]
         return np.concatenate([np.arange(first, last + 1, dtype=np.int64) for first, last in ends])
 

@@ -111,7 +111,6 @@ class Program:
 
     @property
     def size(self) -> int:
-        """The number of points."""
         return len(self.points)
 
     @cached_property
@@ -297,7 +296,6 @@ class _LinearProgram(ScalarMechanism):
 
     @property
     def has_closed_form(self) -> bool:
-        """Whether the optimum has a closed form, so that no solver is needed."""
         raise NotImplementedError
 
     @property
@@ -340,7 +338,6 @@ class LinearProgram1(_LinearProgram):
 
     @property
     def has_closed_form(self) -> bool:
-        """Whether the optimum has a closed form, so that no solver is needed."""
         return self._chain
 
     def _rows(self, epsilon: Fraction) -> Rows:
@@ -390,7 +387,6 @@ class LinearProgram2(_LinearProgram):
 
     @cached_property
     def has_closed_form(self) -> bool:
-        """Whether the optimum has a closed form, so that no solver is needed."""
         lattice, size = self.lattice, self.lattice.size or 1
         best = self._chain and largest_diagonal_is_best(size, self.budget / lattice.reach)
         return best or (self._chain and size > DEGENERATE)
@@ -413,7 +409,6 @@ class LinearProgram2(_LinearProgram):
 
 
 def _median(weights: list[int]) -> int:
-    """Return the first index at which half of the weight is reached."""
     total = sum(weights)
     return next(place for place, seen in enumerate(accumulate(weights)) if 2 * seen >= total)
 

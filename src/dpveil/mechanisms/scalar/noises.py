@@ -77,7 +77,6 @@ class LaplaceNoise(LatticeNoise):
         return found[:count], found[count] * one // (one - ratio)
 
     def draw(self, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
-        """Return discrete Laplace draws."""
         return discrete_laplace(self.scale, size, bits)
 
     def beyond(self, j: Any) -> Floats:

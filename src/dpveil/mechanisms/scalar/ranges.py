@@ -83,7 +83,6 @@ class Range:
 
     @property
     def finite(self) -> bool:
-        """Whether it has both ends."""
         return self.low is not None and self.high is not None
 
     @property
@@ -107,5 +106,4 @@ class RangeParameter(Value[Any, Range]):
     hint = f"there is no default: what is publicly known of the answer, never what the data show; {HINT}"
 
     def check(self, value: Any) -> Range:
-        """Return `value` as a range."""
         return Range.of(value)

@@ -37,7 +37,6 @@ HEADERS: Final[Mapping[str, str]] = {"content-security-policy": POLICY, "cache-c
 
 @cache
 def contents(name: str) -> bytes:
-    """Return a file of the table."""
     return files("dpveil.service.page").joinpath("static", name).read_bytes()
 
 

@@ -57,7 +57,6 @@ class MadeGallery:
     labels: Mapping[str, Int8[np.ndarray, " n"]]
 
     def __len__(self) -> int:
-        """Return the number of faces."""
         return len(self.looks)
 
     @cached_property
@@ -77,7 +76,6 @@ class MadeGallery:
         return self.faces[numbers]
 
     def distances(self, crops: UInt8[np.ndarray, "m s s 3"]) -> Float64[np.ndarray, "m n"]:
-        """Return the distances of crops from every face."""
         return crops[:, 0, : len(self), 0].astype(np.float64)
 
 
@@ -88,7 +86,6 @@ class MadeModel:
     values: Mapping[str, tuple[str, ...]]
 
     def read(self, crops: UInt8[np.ndarray, "n h w 3"]) -> dict[str, Numbers]:
-        """Return the attribute values of every crop."""
         return {name: crops[:, 0, place, 0].astype(np.int64) for place, name in enumerate(self.values)}
 
 
@@ -107,23 +104,19 @@ class FacesCase(engine.Case):
 
     @cached_property
     def guarantee(self) -> Any:
-        """The promise for any two crops."""
         return self.method.guarantee(height=SIDE, width=SIDE, channels=3)
 
     @property
     def epsilon(self) -> Fraction:
-        """The promised ε."""
         return Fraction(self.guarantee.epsilon or 0)
 
     @cached_property
     def gallery(self) -> MadeGallery | HeadGallery:
-        """The gallery."""
         made: MadeGallery | HeadGallery = self.method.gallery.held
         return made
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The attributes of answers."""
         return self.method.names if isinstance(self.method, Attributes) else ()
 
     @cached_property
@@ -228,7 +221,6 @@ def shares(weights: Sequence[float]) -> tuple[Fraction, ...]:
 
 
 def own_ranks(case: FacesCase) -> tuple[Fraction, ...]:
-    """Return the probability of every rank by the integer weights."""
     own: Any = case.method
     count = len(case.gallery)
     return RankChoice(count=count, epsilon=own.epsilon, law=str(own.law), near=own.near).probabilities
@@ -537,7 +529,6 @@ def faces_audit(
 
 
 def _rank_case(count: int, epsilon: Any, law: str, near: int | None = None) -> FacesCase:
-    """Return a choice by rank among `count` faces."""
     faces = MadeGallery((), tuple((number,) for number in range(count)), {}, {})
     method = Gallery(epsilon=epsilon, law=law, near=near, gallery=reference("gallery", faces))
     return FacesCase(method, tuple(product(DISTANCES, repeat=count)))

@@ -63,11 +63,9 @@ class Encoding:
 
     @property
     def channels(self) -> int:
-        """The number of channels of the photo."""
         return 1 if self.sampling == "grey" else 3
 
     def file(self, upright: Pixels) -> bytes:
-        """Return the bytes of the file."""
         picture = Image.fromarray(upright.squeeze(2) if upright.shape[2] == 1 else upright)
         picture = picture.convert("CMYK") if self.sampling == "CMYK" else picture
         picture = picture.transpose(STORED[self.turn]) if self.turn in STORED else picture
@@ -112,7 +110,6 @@ def _with_exif(exif: bytes, jpeg: bytes) -> bytes:
 
 
 def noise(bits: BitSource, height: int, width: int, channels: int) -> Pixels:
-    """Return uniform levels."""
     count = height * width * channels
     return bits.words(-(-count // 8)).view(np.uint8)[:count].reshape(height, width, channels)
 

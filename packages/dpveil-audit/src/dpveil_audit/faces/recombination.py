@@ -87,7 +87,6 @@ class MadeLandmarks(Predictor):
         self.angle = angle
 
     def near(self, image: UInt8[np.ndarray, "H W c"], box: Box, angle: float = 0.0) -> Landmarks:
-        """Return the landmarks of the face in `box`."""
         upright = of_box(box).back(SEEN.points())
         c, s = np.cos(self.angle), np.sin(self.angle)
         middle = upright.mean(axis=0)
@@ -127,7 +126,6 @@ class RecombinationCase:
 
     @property
     def regions(self) -> list[Region]:
-        """The regions as a finder would return them."""
         if not self.boxes:
             return [Region(Box(0, 0, self.width, self.height), origin=Origin(WHOLE, WHOLE))]
         return [
@@ -137,7 +135,6 @@ class RecombinationCase:
 
     @property
     def following(self) -> tuple[Step, ...]:
-        """The post-processing steps."""
         return parse_all(self.steps)
 
     def placement(self, photo: Photo, number: int = 0) -> Placement:

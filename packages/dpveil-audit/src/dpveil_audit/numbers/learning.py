@@ -73,13 +73,11 @@ class LearnCase(engine.Case):
         return exact(self.settings["epsilon"])
 
     def columns(self, table: Table) -> tuple[Any, Any, Any]:
-        """Return features, labels and classes."""
         held = [self.records[number] for number in table]
         features = np.array([record.features for record in held], np.float64)
         return features, np.array([record.label for record in held]), list(self.classes)
 
     def model(self, bits: BitSource | None = None) -> PrivateGaussianNB:
-        """Return an unfitted model."""
         return PrivateGaussianNB(**self.settings, classes=list(self.classes), random_state=bits)
 
     def fit(self, table: Table, bits: BitSource) -> PrivateGaussianNB:
@@ -88,7 +86,6 @@ class LearnCase(engine.Case):
         return self.model(bits).fit(features, labels)
 
     def label(self, number: int) -> str:
-        """Return a table as text."""
         held = [self.records[row] for row in self.inputs[number]]
         return "[" + ", ".join(f"{'/'.join(map(str, one.features))} {one.label}" for one in held) + "]"
 
@@ -106,7 +103,6 @@ Learned = tuple[Number, ...]
 
 
 def own_plan(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
-    """Return the model's own plan."""
     return case.model().plan(features, labels).moments
 
 
@@ -421,7 +417,6 @@ def _case(
 
 
 def naive_bayes() -> Audit:
-    """Return the audit of naive Bayes."""
     exact = (
         _case(ONE, (1, 2), **UNIT),
         _case(TWO, (2,), spread="deviation", mechanism="laplace", relation=ANY, parts=(2, 1, 1), **BOTH),

@@ -57,7 +57,6 @@ class QueryCase(engine.Case):
 
     @cached_property
     def inputs(self) -> list[Table]:
-        """Every column."""
         return list(product(range(len(self.cells)), repeat=self.rows))
 
     @cached_property
@@ -69,7 +68,6 @@ class QueryCase(engine.Case):
         return np.argwhere((tables[:, None] != tables[None]).sum(axis=2) == 1)
 
     def values(self, table: Table) -> list[Any]:
-        """Return a column as the user gives it."""
         return [self.cells[cell].written for cell in table]
 
     @cached_property
@@ -146,7 +144,6 @@ class QueryCase(engine.Case):
         return list(bins)
 
     def label(self, number: int) -> str:
-        """Return a column as text."""
         return str(self.values(self.inputs[number]))
 
     def __str__(self) -> str:
@@ -176,13 +173,11 @@ PlanOf = Callable[[QueryCase, Table], Plan]
 
 
 def own_plan(case: QueryCase, table: Table) -> Plan:
-    """Return the query's own plan."""
     plan: Plan = getattr(statistics, case.query)(case.values(table), **case.settings)
     return plan
 
 
 def own_draws(plan: Plan, bits: BitSource) -> list[float]:
-    """Return what a query releases by its plan."""
     response = plan.release(bits).response
     return list(response) if isinstance(response, tuple) else [response]
 

@@ -116,17 +116,14 @@ class Case(engine.Case):
 
     @property
     def size(self) -> Size:
-        """Height, width and channels."""
         return self.height, self.width, self.channels
 
     @cached_property
     def guarantee(self) -> Any:
-        """The method's guarantee in this setting."""
         return self.method.guarantee(height=self.height, width=self.width, channels=self.channels)
 
     @cached_property
     def inputs(self) -> Images:
-        """The images."""
         values = math.prod(self.size)
         if len(self.levels) ** values > MOST_IMAGES or self.guarantee.kind == "approximate":
             return self.extremes
@@ -150,7 +147,6 @@ class Case(engine.Case):
 
     @property
     def metric(self) -> bool:
-        """Whether ε is promised times a distance."""
         return bool(self.guarantee.kind == "metric")
 
     @cached_property
@@ -160,11 +156,9 @@ class Case(engine.Case):
         return np.sqrt((moved**2).sum(axis=(1, 2, 3))) if self.metric else None
 
     def of(self, method: PixelMethod) -> Case:
-        """Return the same setting with another method."""
         return replace(self, method=method)
 
     def label(self, number: int) -> str:
-        """Return the levels of a small image."""
         return str(self.inputs[number].ravel()[:9].tolist())
 
     def __str__(self) -> str:

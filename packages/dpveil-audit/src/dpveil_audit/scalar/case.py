@@ -130,7 +130,6 @@ class ScalarCase(engine.Case):
 
     @cached_property
     def guarantee(self) -> Any:
-        """The promise."""
         return self.method.guarantee()
 
     @cached_property
@@ -226,7 +225,6 @@ class ScalarCase(engine.Case):
         return np.where(inside, at, -1).astype(np.int64)[:, None]
 
     def label(self, number: int) -> str:
-        """Return the number at a point, as text."""
         lattice = self.method.lattice
         return f"{float(lattice.origin + int(self.inputs[number]) * lattice.step):.6g}"
 

@@ -384,7 +384,6 @@ OWN: Final[dict[str, tuple[ScalarVersion, ...]]] = {"explicit-fair": FAIR + ROWS
 
 
 def scalars() -> dict[str, Audit]:
-    """Return the audits of all scalar mechanisms by name."""
     return {name: scalar_audit(method) for name, method in TABLE.items()}
 
 

@@ -27,7 +27,6 @@ BandsOf = Callable[[BitPlanes, Size], Sequence[Band]]
 
 
 def bands(method: BitPlanes, size: Size) -> Sequence[Band]:
-    """Return the method's own bands, with the planes that are drawn and their flip probabilities."""
     return method.bands(height=size[0], width=size[1], channels=size[2])
 
 
@@ -49,7 +48,6 @@ def inverse_block(down: int, across: int, cross: int, coarse: int) -> list[int]:
 
 
 def drawn_bits(made: Sequence[Band]) -> list[Bit]:
-    """Return every plane that is drawn."""
     return [(place, plane) for place, band in enumerate(made) for plane in band.planes if plane.epsilon]
 
 
@@ -169,7 +167,6 @@ MUTANTS: Final = (
 
 
 def levels() -> dict[str, Level]:
-    """Return the settings of both levels."""
     grey, detail, two, both, zcdp, strong = (
         BitPlanes(**given)
         for given in (

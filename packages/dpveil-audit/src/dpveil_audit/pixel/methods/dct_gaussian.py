@@ -85,7 +85,6 @@ Variances = list[Fraction | None]
 
 
 def plan_of(method: DCTGaussian, size: Size) -> Plan:
-    """Return the method's own plan."""
     return method.plan(height=size[0], width=size[1], channels=size[2])
 
 
@@ -116,7 +115,6 @@ class GaussianSteps:
     clipped_after: bool = False
 
     def version(self, name: str, gates: tuple[str, ...] = ()) -> Version:
-        """Return the version of that name."""
         return version(name, self.distribution, self.outcomes, gates=gates)
 
     def noisy(

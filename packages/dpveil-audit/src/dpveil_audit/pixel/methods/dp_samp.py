@@ -157,11 +157,9 @@ class Sampling:
     published: bool = False
 
     def version(self, name: str, gates: tuple[str, ...] = ()) -> Version:
-        """Return the version of that name."""
         return version(name, self.distribution, self.outcomes, gates=gates)
 
     def distribution(self, method: DPSamp, images: Images) -> ProductLaw:
-        """Return the law by the method's own noise and thresholds."""
         scale = self.share * method.count_scale(images.shape[1] * images.shape[2])
         return joint_distribution(self.used(method), images, scale, as_released, self.private)
 
@@ -174,7 +172,6 @@ class Sampling:
         return np.stack([interpolate(image, mask.reshape(image.shape[:2])) for mask in masks])[at.ravel()]
 
     def outcomes(self, method: DPSamp, image: Image, count: int, bits: BitSource) -> Int64[np.ndarray, "n 1"]:
-        """Return the outcome of every release, numbered as in the law."""
         counts, shown = self._draw(method, image, count, bits)
         pixels, colours, at = _pixels(image[None])
         bins = np.unique(intensities(colours[None]))

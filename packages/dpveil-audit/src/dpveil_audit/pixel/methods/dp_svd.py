@@ -46,11 +46,9 @@ class SpectrumSteps:
     factor: int = 1
 
     def version(self, name: str, gates: tuple[str, ...] = BY_DRAWS) -> Version:
-        """Return the version of that name."""
         return version(name, self.distribution, self.outcomes, gates=gates)
 
     def releases(self, method: DPSVD, image: Image, count: int, bits: BitSource) -> Releases:
-        """Return `count` independent releases."""
         channels = image.shape[2]
         triples = [leading_triples(image[:, :, k], rank_of(method, image)) for k in range(channels)]
         exact = np.array([round(float(value) * STEPS) for own in triples for value in own[1]])

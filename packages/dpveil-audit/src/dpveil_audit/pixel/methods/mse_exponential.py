@@ -121,7 +121,6 @@ MUTANTS: Final = (
 
 
 def levels() -> dict[str, Level]:
-    """Return the settings of both levels."""
     one, few, both, zcdp = (
         MSEExponential(**given)
         for given in (

@@ -83,7 +83,6 @@ class Steps:
     spoil: Callable[[Releases, Image], Releases] = lambda releases, image: releases
 
     def version(self, name: str, **more: Any) -> Version:
-        """Return the version of that name."""
         return version(name, self.distribution, self.releases, sums=self.law_of_sums, **more)
 
     def parameters(self, method: Method, size: Size) -> list[Fraction]:
@@ -131,7 +130,6 @@ class Steps:
         return ProductLaw.of(rows, unit=unit)
 
     def distribution(self, method: Method, images: Images) -> ProductLaw:
-        """Return the law of the released levels of cells."""
         sums, parameters = self._parts(method, images)
         height, width, channels = images.shape[1:]
         areas = np.repeat(self.areas(method, images.shape[1:]).ravel(), channels)

@@ -84,7 +84,6 @@ MUTANTS: Final = (
 
 
 def levels() -> dict[str, Level]:
-    """Return the settings of both levels."""
     third, most, few = Snow(delta="1/3"), Snow(delta="0.8"), Snow(delta="0.01")
     exact = (Case(1, 2, 1, third, (0, 1, GREY, 255)), Case(1, 1, 3, few, (0, GREY, 255)), Case(2, 2, 1, most))
     larger = (

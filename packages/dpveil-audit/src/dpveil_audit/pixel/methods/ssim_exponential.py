@@ -156,7 +156,6 @@ MUTANTS: Final = (
 
 
 def levels() -> dict[str, Level]:
-    """Return the settings of both levels."""
     two, four, zcdp, both, weak = (
         SSIMExponential(**given)
         for given in (
