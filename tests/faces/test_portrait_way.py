@@ -104,7 +104,7 @@ def fails(*_: object, **__: object) -> Any:
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(Search, "_run"), (dpveil.faces.portrait, "check"), (dpveil.faces.portrait, "of_points")],
+    [(Search, "_detect"), (dpveil.faces.portrait, "check"), (dpveil.faces.portrait, "of_points")],
 )
 def test_what_fails_takes_the_same_steps(
     steps: list[str], monkeypatch: pytest.MonkeyPatch, owner: object, name: str

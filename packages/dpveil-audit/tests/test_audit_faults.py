@@ -208,7 +208,7 @@ FAULTS: dict[str, tuple[str, str, Plant]] = {
         "query-mean",
         "same",
         changed(
-            statistics.SetPlan,
+            statistics.Plan,
             "release",
             lambda right: lambda own, bits: right(replace(own, answers=(own.mechanism.range.high,)), bits),
         ),
