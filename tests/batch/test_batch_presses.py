@@ -29,7 +29,7 @@ from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
 
 COUNT = 5
-MOMENTS = {"folder": 10, "one": 4, "shard": 5}
+MOMENTS = {"folder": 10, "one": 6, "shard": 5}
 LINE = ("obfuscate", "--out", "out", *METHOD, *PAID)
 
 

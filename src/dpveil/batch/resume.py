@@ -153,7 +153,7 @@ def output_taken(output: Path, alone: str = ALONE, files: Sequence[str] = ()) ->
     problem, hint = "exists and is not a release with these settings", f"choose another {{out}}, or {alone}"
     if files:
         which = f"{' and '.join(files)} {'is another trained file' if len(files) == 1 else 'are other files'}"
-        problem = f"was released with these settings, and {which} since, as dpveil-faces was updated"
+        problem = f"was released with these settings, and {which} since (by choice, or an update)"
     if not os.path.lexists(output):
         problem = "is gone and its certificate is still there, so it was released before"
         hint = f"bring it back; or {alone}"

@@ -25,7 +25,7 @@ from dpveil.cli import exits, say
 from dpveil.cli.say import Voice
 from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.region_origin import FACE, MASK, PLATE, TEXT, WHOLE
+from dpveil.core.region_origin import BOX, FACE, MASK, PLATE, TEXT, WHOLE
 from dpveil.errors import (
     BudgetRefused,
     DPVeilError,
@@ -229,7 +229,8 @@ def _promised(drawn: Sequence[Entry], would: str, *, seeded: bool) -> str:
     kinds, worst = Counter(kind for promise in promises for kind in promise.kinds), costliest(promises)
     them, photos = "it" if kinds.total() == 1 else "them", _sources(drawn)
     blanked = sum(entry.blanked for entry in drawn)
-    shown = kinds - Counter({FACE: blanked})
+    faces = min(blanked, kinds[FACE])  # the others are boxes that a user gives
+    shown = kinds - Counter({FACE: faces, BOX: blanked - faces})
     counts = [f"{_counted(shown)} {would}replaced"] * bool(shown)
     counts += [f"{blanked if shown else _counted({FACE: blanked})} blanked"] * bool(blanked)
     what = f"{', '.join(counts)} in {photos}"

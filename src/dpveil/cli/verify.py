@@ -36,10 +36,10 @@ WORDS = {
 }
 COPY: Final = "it is a copy of the original (--if-none copy) and carries no guarantee: do not publish it"
 KEPT_PAGE: Final = (
-    "it is a page of a document on which nothing was found to replace, kept as it is by default, and it"
-    " carries no guarantee: look at it before you publish it"
+    "it is a copy of the original and carries no guarantee; by its name it is a page of a document, which is"
+    " kept where nothing is found to replace: do not publish it unless you have looked at it"
 )
-# A page's certificate is that of any copy: its name alone tells which of both it is.
+# A page's certificate is that of any copy: its name alone, which anybody may give, tells which of both it is.
 PAGE_NAME: Final = re.compile(r".*-page-[0-9]{4,}\.png")
 HINTS = {
     "inconsistent": f"do not rely on this file; {INTACT}",

@@ -365,12 +365,17 @@ def target_of(url: str) -> tuple[dict[str, str], str]:
         raise UsageError("a ledger in PostgreSQL needs psycopg", hint=hint) from error
     try:
         target = {name: str(value) for name, value in conninfo_to_dict(url).items() if value}
-    except ProgrammingError:  # whose words may hold the password
+    except (ProgrammingError, UnicodeError):  # whose words may hold the password
         target = {}
     database = target.get("dbname", "")
     wrong = sorted({*target} - OPTIONS)
     # a / in a password, which has to be written %2F, ends the host, and so the rest is taken for the database
-    if wrong or not database or set("@#") & set(database) or not all(map(str.isprintable, target.values())):
+    if (
+        wrong
+        or not database
+        or set("@#") & {*database, *target.get("host", "")}
+        or not all(map(str.isprintable, target.values()))
+    ):
         why = f"it has the parameter {show_path(wrong[0])}" if wrong else "it names no database"
         hint = "postgresql://USER:PASSWORD@HOST/DATABASE, with %2F for a / in the password"
         hint += "; ?sslmode=verify-full or ?host=/folder may follow"

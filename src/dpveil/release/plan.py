@@ -347,12 +347,13 @@ def place_all(method: Method, photo: Photo, found: Sequence[Region]) -> Placemen
     try:
         return method.place(photo, found)
     except TooNear:
-        numbers = [one.origin.number for one in found]
-        if None in numbers:  # a given box has no number by which it could be left out
+        errors = {one: error for one in found if (error := _why_too_near(method, photo, one))}
+        faces = [one for one in found if one.origin.kind == FACE]
+        # A given box has no number by which it could be left out, and some are too near only together.
+        if not errors or not all(one.origin.number for one in {*faces, *errors}):
             raise
-    errors = {one: error for one in found if (error := _why_too_near(method, photo, one))}
     near = [one.label + ("" if one.score is None else f" (score {one.score:.2f})") for one in errors]
-    rest = [str(one.origin.number) for one in found if one not in errors]
+    rest = [str(one.origin.number) for one in faces if one not in errors]
     kept = " and ".join(dict.fromkeys(error.kept for error in errors.values()))
     are = "is" if len(near) == 1 else "are"
     raise RegionError(
