@@ -19,8 +19,10 @@ import numpy as np
 import pytest
 from service_client import SETTINGS, photo, service, upload
 
+from dpveil.assets.reference import terms_of
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.region import Box, Region
+from dpveil.faces import Attributes
 from dpveil.ledger import Ledger, Limit
 from dpveil.service.keys import LOCAL, Caller, Keys
 from dpveil.service.page import files, plan_details
@@ -213,6 +215,8 @@ def test_a_plan_says_by_what_each_region_is_replaced(client: Any) -> None:
         "2 regions are replaced: one by a grey box, one by a synthetic face. Nothing"
     )
     assert said["price"] == "0 0 0 0/any-image"
+    research = any("non-commercial" in terms for terms in terms_of([Attributes()]).values())
+    assert any("non-commercial" in note for note in said["notes"]) == research
     made = client.post("/v1/releases", files=upload(photo(), settings)).json()
     origins = [region["origin"]["kind"] for region in made["certificate"]["regions"]]
     assert origins == ["object", "box"]

@@ -10,6 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from dpveil.accounting.meaning import NONE
 from dpveil.batch.report import (
     INTERRUPTED,
     UNAFFORDABLE,
@@ -244,7 +245,8 @@ def _promised(drawn: Sequence[Entry], would: str, *, seeded: bool) -> str:
         kept = f"{would or 'is '}kept{but_linked(worst.total)}"
         return f"{what}; nothing of {them} {kept} (ε = 0)."
     among = f", in the worst of {photos}" if len(drawn) > 1 else ""
-    limit = f"{would or 'is '}limited to {in_short(worst.total)} ({worst.strength})"
+    promise = "practically no promise" if worst.strength == NONE else worst.strength
+    limit = f"{would or 'is '}limited to {in_short(worst.total)} ({promise})"
     return f"{what}; what shows of {them} {limit}{among}."
 
 

@@ -34,7 +34,7 @@ class Numbers(Parameter[str | Iterable[int], tuple[int, ...]]):
         try:
             entries = [int(part) for part in value.split(",")] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
         except (TypeError, ValueError):
-            raise InvalidParameter(self.name, str(value), "are not numbers of faces", hint=hint) from None
+            raise InvalidParameter(self.name, str(value), "is no list of face numbers", hint=hint) from None
         return tuple(sorted({check_count(entry, self.name) for entry in entries}))
 
 

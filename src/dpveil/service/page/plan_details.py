@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 
 from dpveil.accounting.meaning import NONE, success_bound
+from dpveil.assets.reference import terms_of
 from dpveil.catalogue import build
 from dpveil.core.envelope import Aside, Note
 from dpveil.core.guarantee import Guarantee, count_noun, pixels
@@ -110,6 +111,12 @@ def warnings(sentences: Iterable[str], total: Guarantee | None) -> dict[str, lis
     return told
 
 
+def licence_notes(terms: Iterable[str]) -> list[str]:
+    """Return a note if the terms of a trained file that was used forbid commerce."""
+    research = any("non-commercial" in text for text in terms)
+    return [Aside("licence: for non-commercial research only, as is a trained file that is used")] * research
+
+
 KEPT: Final = "except"  # the setting that names the faces to be kept
 GREY: Final = "a grey box"
 FACES: Final = {"face": "a synthetic face", "head": "a synthetic head", "box": "a synthetic head"}
@@ -188,6 +195,7 @@ def _sentences(planned: Plan) -> dict[str, Json]:
             f"Together: {planned.strength}. Of two candidates for all of them, equally likely before, nobody"
             f" names the true one with more than {percent_above(success_bound(total, 2))}."
         )
+    used = terms_of((planned.method, *planned.post_processing))
     return {
         "total": in_short(total, of=""),
         "each": [_costs(guarantee) for guarantee in planned.guarantees],
@@ -197,7 +205,7 @@ def _sentences(planned: Plan) -> dict[str, Json]:
         "free": total.free,
         "sentence": sentence,
         "bounds": [[str(many), percent_above(success_bound(total, many))] for many in CANDIDATES],
-        **warnings(planned.warnings, total),
+        **warnings([*planned.warnings, *licence_notes(used.values())], total),
     }
 
 

@@ -82,7 +82,7 @@ def _words(text: str) -> dict[str, Any]:
     from dpveil.release.quote import with_sentences
     from dpveil.release.words import in_short, quotation
     from dpveil.service.media import certificate_of, details, format_of_certificate
-    from dpveil.service.page.plan_details import warnings
+    from dpveil.service.page.plan_details import licence_notes, warnings
 
     if kind := format_of_certificate(text):
         certificate = certificate_of(kind, text)
@@ -98,7 +98,7 @@ def _words(text: str) -> dict[str, Any]:
         "total": "nothing is promised" if total is None else in_short(total),
         "strength": certificate.strength,
         **told,
-        **warnings(told["warnings"], total),
+        **warnings([*told["warnings"], *licence_notes(getattr(certificate, "terms", {}).values())], total),
         "objections": list(certificate.objections),
         "note": NOT_FORGERY if signed is None else f"The certificate is signed by {signed.signer}.",
         "quotation": quotation(total, certificate.tool, output.sha256),
