@@ -519,7 +519,7 @@ def test_pages_without_a_region_are_kept_beside_others(
         status = [dpveil.verify(path).status for path in sorted(Path(out).glob("*.png"))]
         assert status == ["unprotected", "consistent", "consistent"]
         assert run(["verify", "pages", "--json"]) == 1
-        assert "--if-none" not in json.loads(capsys.readouterr().out)["failed"][0]["hint"]
+        assert json.loads(capsys.readouterr().out)["failed"][0]["error"] == "unprotected copy"
         return
     stated = parse_document(BESIDE.read_text())
     assert stated.together.startswith("page 1: no lights, kept as it is; 2 other pages together: ")

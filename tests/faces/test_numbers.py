@@ -132,14 +132,16 @@ def test_a_release_says_how_many_faces_are_blanked(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     Image.fromarray(picture(1)).save("group.png")
     both = heads_file.recombine_and_blanks
-    for blanks, line in (
-        ([True, False], "1 face replaced, 1 blanked in"),
-        ([True, True], "2 faces blanked in"),
+    boxes = ("--regions", "10,10,40,40", "--regions", "70,10,40,40")
+    for blanks, line, regions in (
+        ([True, False], "1 face replaced, 1 blanked in", ()),
+        ([True, True], "2 faces blanked in", ()),
+        ([True, False], "1 box replaced, 1 blanked in", boxes),
     ):
         monkeypatch.setattr(
             heads_file, "recombine_and_blanks", lambda *a, told=blanks, **more: (both(*a, **more)[0], told)
         )
-        arguments = ("obfuscate", "group.png", "--out", "new.png", "--force", "--placing", "box")
+        arguments = ("obfuscate", "group.png", "--out", "new.png", "--force", "--placing", "box", *regions)
         assert run([*arguments, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["released"][0]["blanked"] == sum(blanks)
         assert run([*arguments]) == 0

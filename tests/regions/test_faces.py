@@ -332,8 +332,10 @@ def test_a_face_that_would_have_to_be_cut_itself_is_refused_with_the_list_that_w
         with pytest.raises(RegionError):
             dpveil.plan(picture(), regions=Faces(exclude=kept), **FACE_NOISE)
     given.rows += [[12, 24, 9, 9, 0.56], [100, 50, 20, 20, 0.7], [100, 90, 20, 20, 0.7]]
-    with pytest.raises(RegionError) as error:
-        dpveil.plan(picture(), regions=Faces(exclude=(1,)), **FACE_NOISE)
+    for more in ([], ["150,110,10,10"]):  # a box is no face that could be named
+        with pytest.raises(RegionError) as error:
+            dpveil.plan(picture(), regions=[Faces(exclude=(1,)), *more], **FACE_NOISE)
+        assert error.value.message_and_hint({"only": "--only"})[1].endswith("--only 4,5, or all")
     assert error.value.message.startswith("face 2 (score 0.56), face 3 (score 0.80) are too near to face 1 ")
     alone = re.search(r"--only ([0-9,]+), or all$", error.value.message_and_hint({"only": "--only"})[1])
     assert alone is not None

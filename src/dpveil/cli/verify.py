@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
@@ -34,13 +33,10 @@ WORDS = {
     "unchecked": "NOT CHECKED",
     "unprotected": "UNPROTECTED",
 }
-COPY: Final = "it is a copy of the original (--if-none copy) and carries no guarantee: do not publish it"
-KEPT_PAGE: Final = (
-    "it is a copy of the original and carries no guarantee; by its name it is a page of a document, which is"
-    " kept where nothing is found to replace: do not publish it unless you have looked at it"
+COPY: Final = (
+    "it is a copy of the original and carries no guarantee (--if-none copy, or a page of a document on which"
+    " nothing was found): do not publish it unless you have looked at it"
 )
-# A page's certificate is that of any copy: its name alone, which anybody may give, tells which of both it is.
-PAGE_NAME: Final = re.compile(r".*-page-[0-9]{4,}\.png")
 HINTS = {
     "inconsistent": f"do not rely on this file; {INTACT}",
     "missing": f"{INTACT}, and keep both side by side",
@@ -255,12 +251,8 @@ def _entry(result: Verification) -> dict[str, Any]:
         hint = "release the photo again with a smaller budget (dpveil explain), or ask for less"
         return entry | {"error": result.refused, "hint": hint} if result.refused else entry
     if result.status == "unprotected":
-        return entry | {"error": "unprotected copy", "hint": _why_copied(result)}
+        return entry | {"error": "unprotected copy", "hint": COPY}
     return entry | {"error": "; ".join(result.problems), "hint": HINTS[result.status]}
-
-
-def _why_copied(result: Verification) -> str:
-    return KEPT_PAGE if PAGE_NAME.fullmatch(result.path.name) else COPY
 
 
 def _line(result: Verification, least: str | None, voice: Voice) -> str:
@@ -271,7 +263,7 @@ def _line(result: Verification, least: str | None, voice: Voice) -> str:
         page = True
         path = escape_text(f"{show_path(result.inside)}, page {number_of(result.path.name):,}")
     if result.status in WORDS:
-        told = _why_copied(result) if result.status == "unprotected" else "; ".join(result.problems)
+        told = COPY if result.status == "unprotected" else "; ".join(result.problems)
         return f"{WORDS[result.status]:<13} {path}  {told}"
     if result.untrusted:
         return f"UNTRUSTED     {path}  {escape_text(result.untrusted)}"
