@@ -126,23 +126,3 @@ def test_every_command_shows_the_numbers_by_which_faces_are_excepted(
     assert region["origin"]["number"] == 1
     [left] = dpveil.plan("group.png", METHOD, regions=Faces(exclude=(1,))).regions
     assert (left.origin.number, left.score) == (2, 0.6)
-
-
-def test_a_release_says_how_many_faces_are_blanked(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
-    Image.fromarray(picture(1)).save("group.png")
-    both = heads_file.recombine_and_blanks
-    boxes = ("--regions", "10,10,40,40", "--regions", "70,10,40,40")
-    for blanks, line, regions in (
-        ([True, False], "1 face replaced, 1 blanked in", ()),
-        ([True, True], "2 faces blanked in", ()),
-        ([True, False], "1 box replaced, 1 blanked in", boxes),
-    ):
-        monkeypatch.setattr(
-            heads_file, "recombine_and_blanks", lambda *a, told=blanks, **more: (both(*a, **more)[0], told)
-        )
-        arguments = ("obfuscate", "group.png", "--out", "new.png", "--force", "--placing", "box", *regions)
-        assert run([*arguments, "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["released"][0]["blanked"] == sum(blanks)
-        assert run([*arguments]) == 0
-        assert line in capsys.readouterr().out

@@ -220,7 +220,7 @@ class PhotoReleaser:
         except OSError as error:
             notes.append(FORGOTTEN.format(error.strerror or error))
         deliver(task, chosen)
-        told = {"notes": notes, "left": photo.plan.doubtful, "blanked": release.blanked}
+        told = {"notes": notes, "left": photo.plan.doubtful}
         self._record(RELEASED, task, task.output, certificate, **told)
 
 

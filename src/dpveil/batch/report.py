@@ -111,7 +111,7 @@ class Entry:
     and `left` the places that may be faces and stay. `paid` says that a dry run priced what is paid already.
     `discarded` says that a ledger paid for a draw of this run that nobody saw, as it could not be written.
     The `certificate` is in the file beside the output if it is not stated. `kept` says what was not found on
-    a page of a document that is kept as it is, such as "no face". `blanked` is as of a `Release`.
+    a page of a document that is kept as it is, such as "no face".
     """
 
     status: str
@@ -126,7 +126,6 @@ class Entry:
     paid: bool = False
     certificate: Path | None = None
     kept: str = ""
-    blanked: int = 0
 
     def as_kept_page(self, missing: Sequence[str]) -> Entry:
         """Return the entry of a page on which these requests found nothing, if it is a copy."""
@@ -149,8 +148,7 @@ class Entry:
             places |= {"output": str(self.output), "certificate": str(beside)}
         promise = {} if self.promise is None else self.promise.to_json()
         kept = {"kept": f"{self.kept}: kept as it is"} if self.kept else {}
-        blanked = {"blanked": self.blanked} if self.blanked else {}
-        return {**places, **promise, **blanked, **kept, **lost, "warnings": [*self.warnings, *self.doubts]}
+        return {**places, **promise, **kept, **lost, "warnings": [*self.warnings, *self.doubts]}
 
 
 @dataclass
@@ -198,12 +196,11 @@ class Report:
         left: Sequence[Region] = (),
         *,
         keeps: bool = False,
-        blanked: int = 0,
     ) -> None:
         """Record a release, made now or earlier; `keeps` says that a copy is a page that is kept so."""
         every = (*map(Caution, certificate.warnings), *notes_with_options(warnings, self.options))
         promise = Promise.of(certificate)
-        entry = Entry(status, task.source, task.remote or output, promise, every, left=left, blanked=blanked)
+        entry = Entry(status, task.source, task.remote or output, promise, every, left=left)
         self.entries.append(entry.as_kept_page(certificate.missing) if keeps else entry)
 
     def price(self, task: Task, planned: Plan, warnings: Sequence[str] = (), *, keeps: bool = False) -> None:

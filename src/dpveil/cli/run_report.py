@@ -26,7 +26,7 @@ from dpveil.cli import exits, say
 from dpveil.cli.say import Voice
 from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.region_origin import BOX, FACE, MASK, PLATE, TEXT, WHOLE
+from dpveil.core.region_origin import MASK, PLATE, TEXT, WHOLE
 from dpveil.errors import (
     BudgetRefused,
     DPVeilError,
@@ -229,12 +229,7 @@ def _promised(drawn: Sequence[Entry], would: str, *, seeded: bool) -> str:
     promises = [entry.promise for entry in drawn if entry.promise is not None]
     kinds, worst = Counter(kind for promise in promises for kind in promise.kinds), costliest(promises)
     them, photos = "it" if kinds.total() == 1 else "them", _sources(drawn)
-    blanked = sum(entry.blanked for entry in drawn)
-    faces = min(blanked, kinds[FACE])  # the others are boxes that a user gives
-    shown = kinds - Counter({FACE: faces, BOX: blanked - faces})
-    counts = [f"{_counted(shown)} {would}replaced"] * bool(shown)
-    counts += [f"{blanked if shown else _counted({FACE: blanked})} blanked"] * bool(blanked)
-    what = f"{', '.join(counts)} in {photos}"
+    what = f"{_counted(kinds)} {would}replaced in {photos}"
     if {*kinds} == {WHOLE}:
         what = f"{photos} {would}replaced as a whole"
     if seeded or worst is None or worst.total is None:

@@ -21,7 +21,7 @@ from dpveil.faces.geometry.place import FOUND
 from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED, inset
 from dpveil.faces.geometry.protection import INSET_FORMAT as JPEG
 from dpveil.faces.geometry.threads import each
-from dpveil.faces.recombine import recombine_and_blanks
+from dpveil.faces.recombine import recombine
 from dpveil.mechanisms.method import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
 from dpveil.opencv import cv2
@@ -93,9 +93,9 @@ class Heads(Placement):
         crops = np.stack([one.crop(photo) if method.reads else method.blank_crop for one in self.places])
         views = self.method.views(crops, bits=bits)
         places = tuple(replace(one, landmarks=None, exact=None) for one in self.places)
-        image, blanks = _shown(photo.image, method, places, views, steps, None)
+        image = _shown(photo.image, method, places, views, steps, None)
         shown = partial(_shown, image, method, places, views, steps)  # holds nothing of the original
-        return Drawn(image, (lambda pose: shown(pose)[0]) if method.posed else None, sum(blanks))
+        return Drawn(image, shown if method.posed else None)
 
 
 def grown_to_blocks(region: Region, method: FaceMethod, photo: Photo) -> Region:
@@ -163,14 +163,14 @@ def _shown(
     views: Views,
     steps: Sequence[Step],
     pose: Pose | None,
-) -> tuple[Image, list[bool]]:
-    """Return a photo, or a release of it, with the faces in a pose, and which of them are blank.
+) -> Image:
+    """Return a photo, or a release of it, with the faces in a pose.
 
     Pixels under regions are not read.
     """
     faces = [reduce(lambda shown, step: shown.after(step), steps, face) for face in views(pose)]
     yaw = None if pose is None else round(pose.yaw)
-    return recombine_and_blanks(image, places, faces, toned=method.toned, turned=method.turned, yaw=yaw)
+    return recombine(image, places, faces, toned=method.toned, turned=method.turned, yaw=yaw)
 
 
 def by_cells(method: FaceMethod, photo: Photo, boxes: Sequence[Box]) -> list[int]:

@@ -24,7 +24,7 @@ from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.membrane import DARK, TINT, levels_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE, TURNED
-from dpveil.faces.geometry.seam import SEAM, faded, met
+from dpveil.faces.geometry.seam import SEAM, continued_from_edge, faded, met
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import brought_to, patch_of
 from dpveil.faces.geometry.view import View, step
@@ -34,7 +34,11 @@ from dpveil.opencv import cv2
 
 SIZE: Final = 1.15
 """Enlargement of a new face in its cell's frame: by eye, and by the distance of eyes in 46 photos."""
-SMALL: Final = 0.6  # size of a face, relative to the largest of the photo, below which it is at the side
+SMALL: Final = 0.75  # size of a face, relative to the largest of the photo, below which it may be at the side
+AWAY: Final = 0.6  # the same of one that is seen whole, but looks away
+FOCUS: Final = 0.05
+"""Blur of such a face that looks away or is cut off, as if out of focus: standard deviation in units of
+UTKFace's crop."""
 AROUND: Final = 0.6
 """Width of the surroundings from which a background is continued, relative to the regions' longer side."""
 ROOM: Final = 0.35
@@ -64,7 +68,7 @@ class Part:
     """A released face as it is seen, and its place; independent of the photo's hidden pixels.
 
     `around` is what is seen of the photo around it. With `toned`, skin stays as light as it is.
-    `network` says how an inner face is lit, if there is one. Of a `blank` one, only what is around goes on.
+    `network` says how an inner face is lit, if there is one.
     `own` is its region if `region` is larger, by what others hide beside it.
     """
 
@@ -75,7 +79,6 @@ class Part:
     toned: bool = False
     person: int | None = None
     network: SurroundingsNetwork | None = None
-    blank: bool = False
     own: Region | None = None
 
     @property
@@ -165,21 +168,7 @@ def recombine(
     turned: bool = False,
     yaw: int | None = None,
 ) -> Photo:
-    """Return the photo of `recombine_and_blanks`."""
-    return recombine_and_blanks(image, places, faces, toned=toned, turned=turned, yaw=yaw)[0]
-
-
-def recombine_and_blanks(
-    image: Photo,
-    places: Sequence[Placed],
-    faces: Sequence[Released],
-    *,
-    toned: bool = False,
-    turned: bool = False,
-    yaw: int | None = None,
-) -> tuple[Photo, list[bool]]:
-    """Return the photo with every region replaced by its released face and a continued background, and which
-    of the regions show the background alone.
+    """Return the photo with every region replaced by its released face and a continued background.
 
     `image` is uint8, h × w × (1 or 3). No pixel under any region is read: all are set to 0 first. Pixels
     outside the regions do not change. Of overlapping faces, the larger is on top, or the lower. `toned`,
@@ -201,19 +190,36 @@ def recombine_and_blanks(
         parts.append(
             part_of(place, face, outside, hidden, match, toned=toned, turned=turned, yaw=yaw, shown=shown)
         )
+    out = outside.copy()
+    each(lambda group: _put(out, outside, hidden, group), _groups(parts, hidden.shape))
     largest = max((part.unit for part in parts), default=0.0)
     aside = [_is_aside(place, part, largest) for place, part in zip(places, parts, strict=True)]
-    out = outside.copy()
-    parts = [replace(part, blank=blank) for part, blank in zip(parts, aside, strict=True)]
-    each(lambda group: _put(out, outside, hidden, group), _groups(parts, hidden.shape))
-    return out, aside
+    sharp = hidden_pixels(
+        [part.region for part, soft in zip(parts, aside, strict=True) if not soft], *hidden.shape
+    )
+    for part in (part for part, soft in zip(parts, aside, strict=True) if soft):
+        _unfocus(out, part, ~sharp)
+    return out
 
 
 def _is_aside(place: Placed, part: Part, largest: float) -> bool:
-    """Whether somebody at the side looks away or shows no skin: a face would stare there, or from hair."""
-    yaw = None if place.cell is None else place.cell.yaw
-    ahead = place.cell is None or (yaw is not None and abs(yaw) < TURNED)
-    return part.inner and part.unit < SMALL * largest and (part.around.bare or not ahead)
+    """Whether a small inner face looks away, shows no skin or is cut off: a sharp one would stare there."""
+    box, (height, width) = part.region.box, part.around.hidden.shape
+    cut = min(box.x, box.y, width - box.x - box.w, height - box.y - box.h) == 0
+    yaw = 0 if place.cell is None else place.cell.yaw
+    size = part.unit / largest
+    away = yaw is None or (abs(yaw) >= TURNED and size < AWAY)
+    return part.inner and size < SMALL and (part.around.bare or away or cut)
+
+
+def _unfocus(out: Photo, part: Part, where: Hidden) -> None:
+    """Blur a face in its region where it is not before others: as if it were out of focus."""
+    deviation, (height, width) = FOCUS * part.unit, out.shape[:2]
+    view = part.region.box.wider(math.ceil(3 * deviation), width, height)
+    mask = np.zeros_like(where)
+    part.region.paste(mask, where[part.region.box.slices])
+    soft = cv2.GaussianBlur(out[view.slices], (0, 0), deviation).reshape(view.h, view.w, -1)
+    out[view.slices] = np.where(mask[view.slices][..., None], soft, out[view.slices])
 
 
 def _groups(parts: Sequence[Part], size: tuple[int, int]) -> list[list[Part]]:
@@ -243,13 +249,14 @@ def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part]) -> N
     else:
         plain = all(part.inner for part in group)
         filled = behind(known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h), plain=plain)
-    for part in (one for one in group if not one.blank):
+    for part in group:
         box, alpha, face = _shown(
             part if len(group) == 1 or not part.inner else _before_others(part, hidden), outside, hidden
         )
         own = filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w]
         both = cv2.blendLinear(face, np.ascontiguousarray(own), alpha, 1 - alpha).reshape(own.shape)
         own[...] = both
+    filled = continued_from_edge(filled, inner, outside, hidden, group[-1].unit)
     for part in group:
         box = part.region.box
         part.region.paste(out, filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w])

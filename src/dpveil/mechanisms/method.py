@@ -62,13 +62,11 @@ class Pose(NamedTuple):
 class Drawn:
     """A photo whose regions were drawn, and what shows it `again` with its faces in another pose.
 
-    `again` is None if nothing can; it holds no pixel of a region and draws nothing. In the places of so many
-    `blanked` faces only the background goes on.
+    `again` is None if nothing can; it holds no pixel of a region and draws nothing.
     """
 
     image: Image
     again: Callable[[Pose], Image] | None = None
-    blanked: int = 0
 
 
 class Placement(ABC):

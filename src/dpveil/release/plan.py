@@ -248,8 +248,7 @@ class Plan:
         if self.photo.blocks is not None:
             image, blocks = keep_blocks(self.photo, image, self.placement.regions)
         image.flags.writeable = False
-        notes = (*self.remarks, *words.blanked_note(drawn.blanked))
-        return Release(image, certificate, notes, drawn.again, paid, blocks, drawn.blanked)
+        return Release(image, certificate, self.remarks, drawn.again, paid, blocks)
 
     def _certificate(self, quote: Quote | None, bits: str) -> Certificate:
         made: dict[str, Any] = {

@@ -279,7 +279,6 @@ class Release:
     saved. `again` shows the image with its faces in another pose, if anything can: see `render`. `paid` is
     the debit in a ledger.
     `blocks` are those of an original JPEG that hold nothing of a region: a release that is a JPEG keeps them.
-    So many faces are `blanked`: small ones at the side, in whose places only the background goes on.
     """
 
     image: UInt8[np.ndarray, "h w c"]
@@ -288,7 +287,6 @@ class Release:
     again: Callable[[Pose], Image] | None = None
     paid: Payment | None = None
     blocks: JpegBlocks | None = None
-    blanked: int = 0
 
     def __repr__(self) -> str:
         """Return the size and the certificate only: a representation ends up in logs."""

@@ -205,12 +205,6 @@ def growth_note(asked: Box, record: RegionRecord, also: str) -> str:
     return f"the box {asked} became {record.box}: {', and '.join(why) or 'the method places it so'}"
 
 
-def blanked_note(count: int) -> tuple[str, ...]:
-    """Return a note on so many faces in whose places a release shows none; it is never in a certificate."""
-    text = f"{count_noun(count, 'face')} blanked, as small and turned away or without skin around: only the"
-    return (Aside(f"{text} background goes on there"),) * bool(count)
-
-
 def not_searched(kind: str, smallest: int) -> Aside:
     """Return a note on which sizes were not searched for in a photo; it is never in a certificate."""
     small = f"{kind}s below {count_noun(smallest, 'pixel')} of height were not looked for"

@@ -65,9 +65,7 @@ def test_a_pose_that_was_drawn_or_chosen_is_not_turned_away(monkeypatch: pytest.
     assert not Attributes(attributes="pose=2", **READS).turned
     assert not Attributes(attributes="pose=left", **READS).turned
     asked: list[bool] = []
-    monkeypatch.setattr(
-        heads, "recombine_and_blanks", lambda image, *_, turned, **__: asked.append(turned) or (image, [])
-    )
+    monkeypatch.setattr(heads, "recombine", lambda image, *_, turned, **__: asked.append(turned) or image)
     there = faces((1,))
     for turned in (True, False):
         method = SimpleNamespace(reads=True, toned=False, turned=turned, posed=False)

@@ -23,6 +23,11 @@ ALL: Final = (0.14, 0.05)
 """How far from the edge levels change, and the standard deviation of the blur along it, in units of UTKFace's
 crop."""
 ALIKE: Final = 30.0  # standard deviation of the levels by which both sides of an edge may differ and be alike
+EDGE: Final = (0.9, 0.045)
+"""Share of what differs at the very edge that goes on inside, and the depth at which 1/e of it is left."""
+BESIDE: Final = np.float32([(0.5, 1, 0.5), (1, 0, 1), (0.5, 1, 0.5)])  # weights of the pixels beside one
+WIDER: Final = ((0.02, 0.012), (0.05, 0.024))
+"""Depths from which on that is blurred, and by how much. All three in units of UTKFace's crop."""
 Levels = Float32[np.ndarray, "h w c"]
 Share = Float32[np.ndarray, "h w"]
 
@@ -73,6 +78,59 @@ def met(
         return np.asarray(large[top:, left:][: box.h, : box.w])
 
     return shift_levels(face, enlarge, light, levels, share == 0, share == 255, unit * ratio, alike=alike)
+
+
+def continued_from_edge(
+    filled: UInt8[np.ndarray, "h w c"],
+    box: Box,
+    outside: UInt8[np.ndarray, "H W c"],
+    hidden: Bool[np.ndarray, "H W"],
+    unit: float,
+) -> UInt8[np.ndarray, "h w c"]:
+    """Return the levels of a `box` in which what is seen beside hidden pixels goes on a little, and fades.
+
+    Wrinkles, collars and strands that end at the edge would show where it is. `outside` is the photo with 0
+    under `hidden`; `unit` is the side of UTKFace's crop in pixels.
+    """
+    few = max(1, round(unit / SIDE))  # large faces are compared in smaller pictures
+    view = box.wider(few, *hidden.shape[::-1])
+    top, left = box.y - view.y, box.x - view.x
+    levels, hole = outside[view.slices].copy(), hidden[view.slices]
+    inside = levels[top:, left:][: box.h, : box.w]
+    inside[...] = np.where(hole[top:, left:][: box.h, : box.w, None], filled, inside)
+    size = math.ceil(view.w / few), math.ceil(view.h / few)
+    light, share = (
+        cv2.resize(one, size, interpolation=cv2.INTER_AREA).astype(np.float32)
+        for one in (levels, hole.astype(np.float32))
+    )
+    change = _change_at_edge(light.reshape(*share.shape, -1), share > 0.5, unit / few)
+    large = cv2.resize(change, (view.w, view.h), interpolation=cv2.INTER_LINEAR).reshape(view.h, view.w, -1)
+    more = np.ascontiguousarray(large[top:, left:][: box.h, : box.w])
+    return np.asarray(cv2.add(filled, more, dtype=cv2.CV_8U)).reshape(filled.shape)
+
+
+def _change_at_edge(levels: Levels, hole: Bool[np.ndarray, "h w"], unit: float) -> Levels:
+    """Return by how much levels in a hole change, so that those beside it go on."""
+    known = (~hole).astype(np.float32)
+    weight = cv2.filter2D(known, -1, BESIDE, borderType=cv2.BORDER_CONSTANT)
+    beside = cv2.filter2D(levels * known[..., None], -1, BESIDE, borderType=cv2.BORDER_CONSTANT)
+    rim = hole & (weight > 0)
+    if not rim.any():
+        return np.zeros_like(levels)
+    missed = beside.reshape(levels.shape)[rim] / weight[rim, None] - levels[rim]
+    deep, nearest = cv2.distanceTransformWithLabels(
+        (~rim).astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
+    )
+    of_rim = np.zeros((int(nearest.max()) + 1, levels.shape[2]), np.float32)
+    of_rim[nearest[rim]] = missed
+    change, inside = of_rim[nearest], hole.astype(np.float32)
+    within = change * inside[..., None]
+    for depth, deviation in WIDER:
+        both = cv2.GaussianBlur(np.dstack([within, inside]), (0, 0), deviation * unit)
+        mean = both[..., :-1] / np.maximum(both[..., -1:], 1e-3)
+        change = np.where((deep > depth * unit)[..., None], mean, change)
+    share, fall = EDGE
+    return np.asarray(share * np.exp(-deep / (fall * unit))[..., None] * change, np.float32)
 
 
 def shift_levels(
