@@ -300,7 +300,7 @@ def photo(tmp_path):
 def test_every_face_becomes_a_synthetic_one_and_a_line_says_what_that_is_worth(shell, photo):
     code, out, err = shell("obfuscate", photo, "--out", "private.png")
     done = "2 faces replaced in 1 photo; nothing of them is kept (ε = 0)."
-    clear = "Not hidden: everything else, and where the faces were."
+    clear = "Not hidden: everything else (missed faces and text too), and where the faces were."
     assert (code, out) == (0, f"{done} {clear} → private.png\n")
     stays, licence = err.splitlines()
     assert stays.startswith("warning: hair, ears, jaw and neck stay")

@@ -26,7 +26,7 @@ from dpveil.cli import exits, say
 from dpveil.cli.say import Voice
 from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.region_origin import MASK, PLATE, TEXT, WHOLE
+from dpveil.core.region_origin import FACE, MASK, PLATE, TEXT, WHOLE
 from dpveil.errors import (
     BudgetRefused,
     DPVeilError,
@@ -258,7 +258,9 @@ def _not_hidden(drawn: Sequence[Entry]) -> str:
     one, clips = kinds.total() == 1, any(is_clip(entry.source) for entry in drawn)
     moved = f" and how {'it' if one else 'they'} moved" * clips
     where = f"where the {place} {'was' if one else 'were'}{moved}{vectors}"
-    return f"Not hidden: everything else, and {where}.{kept}"
+    missed = ["missed faces", "text"] if FACE in kinds else ["missed text", "faces"] if TEXT in kinds else []
+    such = f" ({' and '.join(missed)} too)" * bool(missed)
+    return f"Not hidden: everything else{such}, and {where}.{kept}"
 
 
 def _tell_refused(report: Report) -> None:

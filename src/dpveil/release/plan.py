@@ -320,14 +320,15 @@ def plan(
     check_kept(found, placed)
     heights = [(n, finder.kind) for finder in finders if (n := finder.smallest_in(seen)) is not None]
     chosen = any(getattr(finder, "likeness", None) is not None for finder in finders)
-    nobody = (words.NOBODY_STAYS,) * (chosen and bool(found) and not any(one.kept for one in found))
+    staying = sorted({one.origin.number or 0 for region in found for one in region.kept})
+    stay = words.staying_note(staying, by_likeness=chosen) if found else ()
     made = Plan(
         photo=given,
         method=made_by,
         request=tuple(finder.description for finder in finders),
         missing=missing,
         passed=passed,
-        notes=(*(note for finder in finders for note in (*finder.notes, *finder.notes_on(seen))), *nobody),
+        notes=(*(note for finder in finders for note in (*finder.notes, *finder.notes_on(seen))), *stay),
         post_processing=steps,
         placement=placement,
         quote=None if placement is None else Quote.of(made_by, placed, given, passed),

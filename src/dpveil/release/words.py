@@ -323,10 +323,17 @@ def unsure_note(count: int) -> tuple[str, ...]:
     return (text,) * bool(count)
 
 
-NOBODY_STAYS: Final = (
-    "nobody stays: no face was clearly one that is to stay by its likeness, and all are replaced"
-)
-"""Tells the owner that reference photos matched no face."""
+def staying_note(numbers: Sequence[int], *, by_likeness: bool) -> tuple[str, ...]:
+    """Return the note that tells the owner which faces stay, or that reference photos matched none.
+
+    >>> staying_note([2], by_likeness=False)
+    ('face 2 stays as it is',)
+    """
+    if numbers:
+        stay = "face {} stays as it is" if len(numbers) == 1 else "faces {} stay as they are"
+        return (stay.format(_numbers_text(numbers)),)
+    nobody = "nobody stays: no face was clearly one that is to stay by its likeness, and all are replaced"
+    return (nobody,) * by_likeness
 
 
 def doubtful_note(places: Sequence[Region]) -> tuple[Note, ...]:
@@ -521,8 +528,7 @@ def stays(request: Sequence[str], regions: Sequence[RegionRecord]) -> tuple[str,
     for text in dict.fromkeys(record.origin.finder for record in regions):
         asked = Selection.of(text) if text in request else None
         if asked is not None and asked.exclude:
-            are = "face {} stays as it is" if len(asked.exclude) == 1 else "faces {} stay as they are"
-            told.append(are.format(_numbers_text(asked.exclude)))
+            told += staying_note(asked.exclude, by_likeness=False)
         elif asked is not None and asked.by_likeness:
             told.append("faces that are like those of reference photos, or unlike, stay as they are")
         elif asked is not None and asked.only:
