@@ -24,6 +24,7 @@ from dpveil.batch.archive_inputs import (
     release_names,
 )
 from dpveil.batch.state import Stamp, stamp_of
+from dpveil.core.certificate import OTHERS
 from dpveil.core.photo import Photo
 from dpveil.core.rationals import Json
 from dpveil.core.urls import Url
@@ -137,7 +138,7 @@ class Task:
     def keeps(self, choices: Choices) -> bool:
         """Whether it is a page that is kept as it is without a region, if its document has one elsewhere."""
         page = self.inside is not None and self.inside.shard.scan is not None
-        return page and choices.if_none is None
+        return page and choices.if_none in (None, OTHERS)
 
     def read(self, max_pixels: int, trust_source: str | None = None) -> Photo:
         """Return the photo; raises `PhotoError`. The arguments are those of `dpveil.read`."""

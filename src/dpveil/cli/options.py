@@ -159,7 +159,7 @@ def _option_of_others(option: str, name: str | None, command: str) -> UsageError
 PRESETS: Final[Mapping[str, Sequence[str]]] = {
     "press": ("--protect", "face", "--regions", "faces"),
     "dataset": ("--protect", "head", "--regions", "faces", "--names", "number"),
-    "scan": ("--regions", "faces+text+codes"),
+    "scan": ("--regions", "faces+text+codes", "--if-none", "others"),
     "street": ("--regions", "faces+plates+codes", "--if-none", "others+copy", "--smallest", "12"),
     "strict": ("--protect", "box", "--regions", "faces+text+plates+codes", "--if-none", "others+whole"),
 }
