@@ -292,7 +292,7 @@ def obfuscate_command(
     listed = max(
         0 if labelled is None or dry_run else write_file(labelled.place, partial(labelled.write, report)),
         write_file(manifest, partial(write_manifest, report)),
-        write_file(review, partial(write_review, parts, report)),
+        write_file(review, partial(write_review, parts, report, anew=choices.force)),
     )
     tell_dry(choices, report, voice)
     print_report(report, json, voice, out=out, seeded=seed is not None)

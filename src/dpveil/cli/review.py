@@ -137,10 +137,9 @@ LONG_SIDE: Final = 640  # longer side of a whole photo on the page, in pixels: a
 CLOSE: Final = 160  # longer side of a region on the page, in pixels
 QUALITY: Final = 60  # WebP quality of the pictures, out of 100
 LEFT: Final = "may be a face, and is not hidden"  # what a place that the detector was not sure of is called
-NO_RELEASE: Final = " of no release"
-# The first bytes (review.html) of a page that a later run replaces: one with releases is the only look at
-# them, as a rerun skips these.
-EMPTY: Final = f"<!doctype html><!-- dpveil review{NO_RELEASE} -->".encode()
+START: Final = b"<!doctype html><!-- dpveil review -->"  # first bytes (review.html) of a page, to which runs add
+ARTICLE: Final = b"<article><h2><bdi>"  # the first bytes of a release on a page
+END: Final = b"</html>\n"
 
 
 Part = tuple[float, bytes, str]
@@ -187,28 +186,31 @@ def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool)
     if any(task.output != out and (inside or is_beside_output(path, task)) for task in tasks):
         problem = f"the review {show_path(path)} would lie among the releases, and shows the originals"
         raise UsageError(problem, hint="choose another folder")
-    check_private(path, tasks, what="review", start=EMPTY, replace=replace)
+    check_private(path, tasks, what="review", start=START, replace=replace)
 
 
-def write_review(parts: Sequence[Part | None], report: Report, path: Path) -> None:
+def write_review(parts: Sequence[Part | None], report: Report, path: Path, *, anew: bool = False) -> None:
     """Write one HTML page without scripts or further files, readable by the user only, the photos first of
     which the detector was least sure; raises `OutputError`.
+
+    Below them is what a page of an earlier run shows, unless all releases are made `anew`.
     """
+    before = b"" if anew or not path.exists() else path.read_bytes().removesuffix(END)
+    earlier = before[before.find(ARTICLE) :] if ARTICLE in before else b""
     shown = sorted((part for part in parts if part and part[1]), key=lambda part: part[0])
     problems = [part[2] for part in parts if part and part[2]]
     problems += [f"{show_path(e.source)}: {e.failure.message}" for e in report.entries if e.failure]
     notes = "".join(f"<li>{html.escape(say.escape_controls(text))}</li>" for text in problems)
     template = files("dpveil.cli").joinpath("review.html").read_text(encoding="utf-8")
     page = Template(template).substitute(
-        empty="" if shown else NO_RELEASE,
-        count=count_noun(len(shown), "release"),
+        count=count_noun(len(shown) + earlier.count(ARTICLE), "release"),
         notes=f"<article><h2>Not shown below</h2><ol>{notes}</ol></article>" if notes else "",
     )
-    text = [page.encode("utf-8", "backslashreplace"), *(part[1] for part in shown), b"</html>\n"]
+    text = [page.encode("utf-8", "backslashreplace"), *(part[1] for part in shown), earlier, END]
     write_together([(path, b"".join(text))], replace=True, private=True)
-    if earlier := len(report.skipped):
-        on_it, photos = len(shown), count_noun(len(report.entries), "photo")
-        say.note(f"{show_path(path)} shows {on_it} of {photos}: {earlier} were released by an earlier run")
+    if missing := len(report.skipped) - earlier.count(ARTICLE):
+        on_it, photos = len(report.entries) - missing, count_noun(len(report.entries), "photo")
+        say.note(f"{show_path(path)} shows {on_it} of {photos}: {missing} were released by an earlier run")
 
 
 def _draw_frames(
