@@ -137,7 +137,7 @@ LONG_SIDE: Final = 640  # longer side of a whole photo on the page, in pixels: a
 CLOSE: Final = 160  # longer side of a region on the page, in pixels
 QUALITY: Final = 60  # WebP quality of the pictures, out of 100
 LEFT: Final = "may be a face, and is not hidden"  # what a place that the detector was not sure of is called
-START: Final = b"<!doctype html><!-- dpveil review -->"  # first bytes (review.html) of a page, to which runs add
+START: Final = b"<!doctype html><!-- dpveil review -->"  # first bytes of a page, to which later runs add
 ARTICLE: Final = b"<article><h2><bdi>"  # the first bytes of a release on a page
 END: Final = b"</html>\n"
 

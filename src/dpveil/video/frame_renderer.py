@@ -15,7 +15,7 @@ from dpveil.core.region import Box, Region, hidden_pixels
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head_frame import SIDE
 from dpveil.faces.geometry.protection import FACE
-from dpveil.faces.geometry.seam import SEAM, WINDOW, shift_levels
+from dpveil.faces.geometry.seam import SEAM, WINDOW, continued_from_edge, shift_levels
 from dpveil.faces.geometry.seam import SIDE as COMPARED
 from dpveil.opencv import cv2
 from dpveil.video.facts import Frame
@@ -182,6 +182,8 @@ def show(out: Image, around: Surroundings, group: Sequence[Shown]) -> None:
         levels = _meet_surroundings(levels, shown, around)
         share = _fade_edge(alpha, shown, around.hidden.shape)
         part[...] = cv2.blendLinear(levels, np.ascontiguousarray(part), share, 1 - share)
+    if all(shown.inner for shown in group):
+        filled = continued_from_edge(filled, room, around.levels, around.hidden, group[-1].unit)
     for shown in group:
         box = shown.region.box
         paste(out, shown.region, filled[box.y - top :, box.x - left :][: box.h, : box.w])
