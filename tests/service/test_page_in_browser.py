@@ -216,6 +216,7 @@ def test_files_of_every_kind_are_released_reviewed_and_downloaded_by_their_names
     with service() as (_, client), tab(browser, str(client.base_url).rstrip("/")) as page:
         drop(page, two_jpg=jpeg.getvalue(), page_pdf=pdf.getvalue(), clip_mp4=clip)
         page.check("input[value=fill]")
+        page.check("input[value=codes]")  # none is there, and what else is found is replaced alone
         page.wait_for_selector("#all:enabled")
         page.click("#all")
         page.wait_for_selector("#zip:not([hidden])[href]")
@@ -229,6 +230,8 @@ def test_files_of_every_kind_are_released_reviewed_and_downloaded_by_their_names
     names = sorted(name for name in archive.namelist() if not name.endswith(".json"))
     assert names[-2:] == ["page.private.pdf", "two.private.jpg"]
     assert {found.status for name in names for found in dpveil.verify_each(tmp_path / name)} == {"consistent"}
+    stated = json.loads((tmp_path / "two.private.jpg.certificate.json").read_text(encoding="utf-8"))
+    assert [text.partition(" ")[0] for text in stated["request"]] == ["faces", "codes"]
 
 
 def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(

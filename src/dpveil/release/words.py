@@ -72,7 +72,7 @@ REDUCED_SPREAD: Final = (
 PAGE_TRACES: Final = "traces of the region that lossy pictures of the PDF may spread around it"
 PAGE_SPREAD: Final = (
     "lossy pictures in the PDF may leave traces around what is hidden, and they are not hidden;"
-    " replace whole pages with --regions whole, or start from lossless scans"
+    " replace whole pages, or start from lossless scans"
 )
 VOUCHED: Final = "the owner of the source says that it lost nothing; otherwise it shows {}"
 CHANNELS: Final = "whether the photo is grey, which may follow from pixels that are replaced"

@@ -105,14 +105,22 @@ def format_of_certificate(text: str) -> str:
 def details(certificate: Any) -> dict[str, list[str]]:
     """Return what the certificate of a document or clip covers, what it does not, and its warnings."""
     if hasattr(certificate, "pages"):
+        from dpveil.release.documents import kept_pages, nothing_of
         from dpveil.release.quote import with_sentences
 
         each = [with_sentences(page.certificate) for page in certificate.pages]
         totals = [page.composition for page in each if page.composition is not None]
+        copies = [n for n, page in enumerate(each, start=1) if page.composition is None]
+        missing = [text for page in each if page.composition is None for text in page.missing]
         return {
             "covers": [certificate.together],
             "in_the_clear": [*dict.fromkeys(text for total in totals for text in total.scope.in_the_clear)],
-            "warnings": [*dict.fromkeys(text for page in each for text in page.warnings)],
+            "warnings": [
+                *([kept_pages(copies, nothing_of(missing)).capitalize()] if copies else []),
+                *dict.fromkeys(
+                    text for page in each if page.composition is not None for text in page.warnings
+                ),
+            ],
         }
     from dpveil.video.words import lines
 

@@ -25,7 +25,9 @@ crop."""
 ALIKE: Final = 30.0  # standard deviation of the levels by which both sides of an edge may differ and be alike
 EDGE: Final = (0.9, 0.045)
 """Share of what differs at the very edge that goes on inside, and the depth at which 1/e of it is left."""
-BESIDE: Final = np.array([(0.5, 1, 0.5), (1, 0, 1), (0.5, 1, 0.5)], np.float32)  # weights of the pixels beside one
+BESIDE: Final = np.array(
+    [(0.5, 1, 0.5), (1, 0, 1), (0.5, 1, 0.5)], np.float32
+)  # weights of the pixels beside one
 WIDER: Final = ((0.02, 0.012), (0.05, 0.024))
 """Depths from which on that is blurred, and by how much. All three in units of UTKFace's crop."""
 Levels = Float32[np.ndarray, "h w c"]

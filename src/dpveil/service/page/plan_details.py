@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, Final
 
 import cv2
@@ -55,9 +56,23 @@ WAYS: Final[tuple[dict[str, Any], ...]] = (
 )
 
 
+ALSO: Final = {
+    "text": ("Text", "rapidocr"),
+    "plates": ("Number plates", "rapidocr"),
+    "codes": ("QR and bar codes", "cv2"),
+}
+"""What the page replaces beside faces if asked: what it is called, and the library that finds it."""
+
+
 def offers() -> dict[str, Json]:
-    """Return the ways to replace a region, each with the attributes that it can keep and their budgets."""
-    return {"ways": [way | {"attributes": _attributes(way)} for way in WAYS], "caution": " ".join(CAUTION)}
+    """Return the ways to replace a region, each with the attributes that it can keep and their budgets, and
+    what else can be replaced.
+    """
+    also: list[Json] = [
+        {"name": name, "title": title} for name, (title, library) in ALSO.items() if find_spec(library)
+    ]
+    ways: list[Json] = [way | {"attributes": _attributes(way)} for way in WAYS]
+    return {"ways": ways, "also": also, "caution": " ".join(CAUTION)}
 
 
 def _attributes(way: dict[str, Any]) -> list[Json]:

@@ -4,7 +4,7 @@ import { $, fill, make } from "./dom.mjs";
 
 const CHOSEN = "=";
 
-let offers = { ways: [], caution: "" };
+let offers = { ways: [], also: [], caution: "" };
 
 /** Show what the service offers. */
 export function showOffers(told) {
@@ -15,6 +15,10 @@ export function showOffers(told) {
       make("span", {}, make("strong", {}, way.title), " ", make("small", {}, way.words))));
   fill($("ways"), make("legend", {}, "Replace with"), ...ways);
   $("ways").removeAttribute("aria-busy");
+  const also = told.also.map(({ name, title }) =>
+    make("label", { class: "way" }, make("input", { type: "checkbox", name: "also", value: name }), make("span", {}, title)));
+  fill($("also"), make("legend", {}, "Replace, too"), ...also);
+  $("also").hidden = !also.length;
   $("caution").textContent = told.caution;
   showAttributes();
 }
@@ -22,7 +26,7 @@ export function showOffers(told) {
 /** Call `changed` after each choice, with whether another way was chosen. */
 export function onChoice(changed) {
   $("settings").addEventListener("change", (event) => {
-    const other = event.target.name === "way";
+    const other = event.target.name === "way" || event.target.name === "also";
     if (other) showAttributes();
     showKept();
     changed(other);
@@ -70,7 +74,7 @@ function showKept() {
   $("kept").textContent = chosen().map(({ name }) => name).join(", ") || "nothing";
 }
 
-/** Return the settings that all photos share; null until the offers are there. */
+/** Return the settings that all photos share, and what else is replaced in `also`; null until the offers are there. */
 export function settings() {
   const own = way();
   if (!own) return null;
@@ -78,5 +82,6 @@ export function settings() {
   return {
     ...own.settings,
     ...(own.keeps ? { attributes: kept.join(",") || "none" } : {}),
+    also: [...$("also").querySelectorAll("input:checked")].map(({ value }) => value),
   };
 }

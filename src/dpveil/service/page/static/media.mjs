@@ -18,11 +18,10 @@ export const unplanned = () => ({
 });
 
 /** Return what is said of one before it is released. */
-export const promised = ({ name, part }) => [
+export const promised = ({ name, part }, { regions }) => [
   make("p", {}, `Every face that is found in this ${name} is replaced, wherever it is, ${part} by ${part}.`),
-  make("p", { class: "warning" }, name === "PDF"
-    ? "Text is not looked for, and stays readable; pages become pictures."
-    : "How people move stays, and sound is left out."),
+  make("p", { class: "warning" }, name === "clip" ? "How people move stays, and sound is left out."
+    : `${regions.includes("text") ? "Text that is missed" : "Text is not looked for, and"} stays readable; pages become pictures.`),
   make("p", { class: "help" }, "What that promises is said with the release, before you download it."),
 ];
 

@@ -258,7 +258,12 @@ async function start() {
 }
 
 function chosen(other) {
-  if (other) for (const photo of photos) photo.replaceAll(ANEW); // other ways may number faces otherwise
+  if (other) {
+    for (const photo of photos) {
+      photo.replaceAll(ANEW); // other ways may number faces otherwise
+      photo.faceless = false; // and something else may be found
+    }
+  }
   replan();
 }
 

@@ -55,13 +55,15 @@ export class Photo {
   }
 
   /** The settings of a request; null if nothing would be replaced. */
-  wanted(common) {
+  wanted({ also, ...common }) {
     const faces = !this.faceless && !this.allKept;
+    const others = this.faceless ? [] : also; // nothing of any kind was found
     const boxes = this.boxes.map(({ box, face }) => `${face ? "" : "object:"}${box.join(",")}`);
-    const regions = [...(faces ? ["faces"] : []), ...boxes];
+    const regions = [...(faces ? ["faces"] : []), ...others, ...boxes];
     if (!regions.length) return null;
     const kept = [...this.kept].sort((one, other) => one - other).join(",");
-    return { ...common, regions, ...(faces && kept ? { except: kept } : {}) };
+    const more = others.length ? { if_none: "others" } : {};
+    return { ...common, regions, ...more, ...(faces && kept ? { except: kept } : {}) };
   }
 
   /** Forget the plan and the release: something was changed. */

@@ -49,7 +49,7 @@ function promised(photo, waiting) {
   if (waiting) return [make("p", { class: "help loading" }, "Looking for faces…")];
   if (photo.problem) return [alarm(explained(photo))];
   if (!photo.settings) return photo.faceless ? [alarm(NO_FACE)] : [help(NOTHING)];
-  if (photo.media) return [photo.failure ? alarm(`Not released: ${photo.failure}`) : null, ...promisedOf(photo.media)];
+  if (photo.media) return [photo.failure ? alarm(`Not released: ${photo.failure}`) : null, ...promisedOf(photo.media, photo.settings)];
   const { plan, said } = photo.planned;
   return [
     photo.failure ? alarm(`Not released: ${photo.failure}`) : null,
