@@ -23,6 +23,5 @@ class DoctestsAsCode(griffe.Extension):
     """Converts every docstring that is shown to Markdown."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
-        """Rewrite the docstring of one object."""
         if obj.docstring is not None:
             obj.docstring.value = to_markdown(obj.docstring.value)

@@ -75,7 +75,6 @@ With `--json`, stdout holds exactly one JSON document. Progress and messages go 
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the generated pages and pictures."""
     drawn = make_pictures.pictures() | make_mechanism_pictures.pictures() | make_architecture.pictures()
     for name, content in drawn.items():
         files.append(File.generated(config, f"pictures/{name}", content=content))
@@ -102,7 +101,6 @@ def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Replace the placeholders in double braces."""
     for name, make in PARTS.items():
         mark = "{{ " + name + " }}"
         if mark in markdown:
@@ -119,7 +117,6 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Refuse a page that would load anything from another site."""
     foreign = FOREIGN.search(output)
     if foreign:
         raise PluginError(f"{page.file.src_path} loads something from elsewhere: {foreign[0]}")
@@ -220,21 +217,18 @@ def _cell(option: Any) -> str:
 
 
 def error_tree() -> str:
-    """Return the tree of errors in the docstring of their module."""
     words = inspect.getdoc(errors) or ""
     tree = [line for line in words.splitlines() if line.startswith("    ")]
     return "```text\n" + inspect.cleandoc("\n".join(tree)) + "\n```"
 
 
 def certificate_example() -> str:
-    """Return the certificate of a small release."""
     photo = dpveil.Photo(np.full((64, 48, 3), 128, np.uint8))
     release = dpveil.obfuscate(photo, "dp-pix", epsilon=1, block=16, neighbourhood=64, regions="8,8,32,32")
     return f"```json\n{release.certificate.to_text()}```"
 
 
 def certificate_schema() -> str:
-    """Return the JSON schema of certificates."""
     text = resources("dpveil.core").joinpath("certificate.schema.json").read_text(encoding="utf-8")
     return f"```json\n{json.dumps(json.loads(text), indent=2, ensure_ascii=False)}\n```"
 

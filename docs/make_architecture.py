@@ -59,7 +59,6 @@ def layers() -> list[list[str]]:
 
 
 def files(package: str) -> list[Path]:
-    """Return the modules of a package."""
     package = SOURCE / package
     return sorted(package.rglob("*.py")) if package.is_dir() else [package.with_suffix(".py")]
 
@@ -117,7 +116,6 @@ def recorded_calls() -> list[Call]:
 
 
 def _quoted(plan: dpveil.Plan) -> dpveil.Plan:
-    """Return the plan after computing its cost."""
     _ = plan.total, plan.strength, plan.warnings
     return plan
 
@@ -155,7 +153,6 @@ def _words(module: str, name: str) -> str:
 
 
 def sentence(words: str) -> str:
-    """Return the first sentence of a docstring, in one line."""
     first = " ".join(words.partition("\n\n")[0].split())
     for end in (". ", ": ", "; "):
         first = first.partition(end)[0]
@@ -163,7 +160,6 @@ def sentence(words: str) -> str:
 
 
 def packages_table() -> str:
-    """Return a table of the packages: contents, size and imports."""
     imports, at = graph(), {package: number for number, layer in enumerate(layers()) for package in layer}
     rows = ["| layer | package | contents | modules | lines | imports |", "|---|---|---|---|---|---|"]
     for package, number in at.items():
@@ -186,7 +182,6 @@ def packages_table() -> str:
 
 
 def calls_table() -> str:
-    """Return a table of the recorded calls."""
     rows = ["| | stage | function | what it does |", "|---|---|---|---|"]
     for number, call in enumerate(recorded_calls(), 1):
         words = call.words.replace("|", "\\|")
@@ -201,7 +196,6 @@ def _breakable(call: Call) -> str:
 
 
 def drawing() -> str:
-    """Return the layers and the recorded calls as SVG."""
     floors, calls = layers(), recorded_calls()
     at = {package: number for number, layer in enumerate(floors) for package in layer}
     width, height = LEFT + STEP * (len(calls) + 4), TOP + BAND * len(floors) + 10
@@ -261,5 +255,4 @@ PARTS = {"packages": packages_table, "calls": calls_table}
 
 
 def pictures() -> dict[str, bytes]:
-    """Return the drawing for the page."""
     return {"architecture.svg": drawing().encode("utf-8")}

@@ -31,7 +31,6 @@ KEY = ("method", "parameters")
 
 
 def attacks() -> str:
-    """Return the table of attacks."""
     head = "| attack | what it does | reads | needs |\n|---|---|---|---|\n"
     made = (ATTACKS[name]() for name in ATTACKS.rows)
     rows = (
@@ -42,13 +41,11 @@ def attacks() -> str:
 
 
 def layouts() -> str:
-    """Return the table of layouts of data sets."""
     head = "| layout | whom a photo shows |\n|---|---|\n"
     return head + "\n".join(f"| {one.name} | {one.identity} |" for one in LAYOUTS)
 
 
 def drawn() -> str:
-    """Return the table of data sets that are drawn."""
     head = "| data set | what it shows | subjects × photos | rows × columns |\n|---|---|---|---|\n"
     rows = (
         (f"`{name}`", kind.summary, "{} × {}".format(*kind.usual), "{} × {}".format(*_size(kind)))
@@ -76,7 +73,6 @@ def _size(kind: type[DrawnItem]) -> tuple[int, ...]:
 
 
 def measures() -> str:
-    """Return the table of what is measured of releases."""
     head = "| measure | unit | better | what it says | needs |\n|---|---|---|---|---|\n"
     rows = (
         (f"`{one.name}`", one.unit, one.better, one.summary, ", ".join(f"`{extra}`" for extra in one.extras))
@@ -135,7 +131,6 @@ def _strength(setting: str, rows: dict[str, Any], paper: float | str) -> list[st
 
 
 def percent(share: str | float) -> str:
-    """Return a share as a percentage."""
     return f"{100 * float(share):.1f} %"
 
 

@@ -28,7 +28,6 @@ Tile = tuple[np.ndarray, str]
 
 
 def heads_sheet() -> bytes:
-    """Return the first rendered heads as portraits, as PNG."""
     gallery = default_heads()
     every = [portrait(HeadFace(gallery, np.array([n % len(gallery)]), n), SIDE, SIDE) for n in range(60)]
     return _grid(np.array(every), 5, 12)
@@ -49,14 +48,12 @@ def heads() -> list[list[Tile]]:
 
 
 def gallery() -> list[list[Tile]]:
-    """Return the photograph and four releases, at two budgets."""
     return [
         _row("gallery", f"gallery\nepsilon {epsilon}", 10 * epsilon, epsilon=epsilon) for epsilon in (2, 8)
     ]
 
 
 def attributes() -> list[list[Tile]]:
-    """Return the photograph and four releases, for every choice."""
     return [
         _row("attributes", words, 10 * row, attributes=choice) for row, (choice, words) in enumerate(CHOICES)
     ]

@@ -68,7 +68,6 @@ def shapes() -> list[list[Tile]]:
 
 
 def shaded(image: np.ndarray, region: Region) -> np.ndarray:
-    """Return the view with a region in green."""
     mask = np.zeros(image.shape[:2], bool)
     mask[region.box.slices] = True if region.mask is None else region.mask
     out = image.copy()

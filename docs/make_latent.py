@@ -69,7 +69,6 @@ def poses() -> list[list[Tile]]:
 
 
 def resized(image: np.ndarray) -> np.ndarray:
-    """Return the whole picture in the size of the view."""
     import cv2
 
     return np.asarray(cv2.resize(image, (300, 300), interpolation=cv2.INTER_AREA))

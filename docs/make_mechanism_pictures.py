@@ -72,7 +72,6 @@ def law(plot: Any, method: ScalarMechanism) -> None:
 
 
 def error_of(method: ScalarMechanism) -> list[float]:
-    """Return the expected absolute error of every integer answer."""
     return [utility(method, [exact(answer)]).mean for answer in range(11)]
 
 

@@ -54,7 +54,6 @@ def photo(folder: Path) -> str:
 
 
 def planned(page: Any) -> None:
-    """Wait until what is shown is the plan of all choices."""
     page.wait_for_selector("#promise[aria-busy=false] .total", timeout=WAIT)
     page.wait_for_selector("#release:enabled", timeout=WAIT)
 
@@ -70,7 +69,6 @@ def change(page: Any, selector: str, value: str | None = None) -> None:
 
 
 def add_box(page: Any) -> None:
-    """Add a box by the keyboard, below the middle of the photo."""
     page.focus("#draw")
     page.keyboard.press("Enter")
     for key in ("ArrowDown",) * 8 + ("Shift+ArrowLeft",) * 5 + ("ArrowRight",) * 2:
@@ -79,14 +77,12 @@ def add_box(page: Any) -> None:
 
 
 def shot(page: Any, name: str) -> None:
-    """Save what the window shows, in 256 colours."""
     page.mouse.move(0, 0)
     image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     image.quantize(256).save(DOCS / f"page-{name}.png", optimize=True)
 
 
 def main() -> None:
-    """Make the pictures."""
     with (
         tempfile.TemporaryDirectory() as folder,
         served(Path(folder)) as address,

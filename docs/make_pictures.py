@@ -23,7 +23,6 @@ import make_ksame_picture
 import make_latent
 import make_plots
 import make_samples
-import make_scale
 import make_start
 import make_synthesis
 import make_thesis_6
@@ -71,7 +70,6 @@ def released(method: PixelMethod, seed: int) -> np.ndarray:
 
 
 def tile(epsilon: int, m: int | None, seed: int) -> Tile:
-    """Return a view released by dp-pix, and its two-line caption."""
     return labelled(DPPix(epsilon=epsilon, block=16, neighbourhood=m), f"epsilon {epsilon}", m, seed)
 
 
@@ -147,7 +145,6 @@ def pictures() -> dict[str, bytes]:
         "mse-exponential.png": sheet([[original(), *levels()]]),
         "bit-planes.png": sheet(planes()),
         "compare.png": comparison(),
-        "scale.png": make_scale.plot(),
         "codecs.png": make_code_pictures.round_trip(),
         "latent-mechanisms.png": make_code_pictures.mechanisms(),
         "k-same.png": make_ksame_picture.groups(),
@@ -207,7 +204,6 @@ def samples() -> list[list[Tile]]:
 
 
 def baselines() -> list[Tile]:
-    """Return the original and the baselines."""
     methods = {"sigma 8": Blur(sigma=8), "block 16": Mosaic(block=16), "level 0": Fill()}
     return [
         original(),
@@ -222,7 +218,6 @@ def baselines() -> list[Tile]:
 
 
 def original() -> Tile:
-    """Return the unprotected view."""
     return data.astronaut()[VIEW], "original\nnot protected"
 
 
@@ -233,7 +228,6 @@ def worded(method: PixelMethod, words: str, seed: int) -> Tile:
 
 
 def singular_values() -> list[list[Tile]]:
-    """Return three ranks of dp-svd at three budgets."""
     return [
         [
             worded(DPSVD(epsilon=e, rank=i), f"rank {i}, epsilon {e}", 200 + i)

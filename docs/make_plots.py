@@ -40,7 +40,6 @@ FACE = {"height": 120, "width": 88, "channels": 3}
 
 
 def axes(**settings: Any) -> tuple[Figure, Any]:
-    """Return an empty figure in the documentation's style."""
     figure = Figure(figsize=(7.6, 4.8), dpi=150, layout="constrained")
     plot = figure.add_subplot(**settings)
     plot.grid(color="#e4e2dc", lw=0.8)
@@ -49,7 +48,6 @@ def axes(**settings: Any) -> tuple[Figure, Any]:
 
 
 def png(figure: Figure) -> bytes:
-    """Return the figure as PNG."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
@@ -95,17 +93,14 @@ def what_delta_buys() -> bytes:
 
 
 def laplace(epsilon: str) -> float:
-    """Return the noise scale of dp-pix with delta."""
     return DPPix(epsilon=epsilon, delta="1e-6", block=16).noise_scale(**FACE)
 
 
 def gaussian(epsilon: str) -> float:
-    """Return the noise scale of dp-pix-gaussian."""
     return DPPixGaussian(epsilon=epsilon, delta="1e-6", block=16).noise_scale(**FACE)
 
 
 def quality() -> bytes:
-    """Return three measures by budget for each codec, as PNG."""
     rows = json.loads((RESULTS / "decoded_quality.json").read_text(encoding="utf-8"))["rows"]
     figure = Figure(figsize=(10.5, 4.2), dpi=150, layout="constrained")
     panels = dict(zip(MEASURES, figure.subplots(1, len(MEASURES)), strict=True))

@@ -27,7 +27,6 @@ RELEASES: tuple[tuple[str, dict[str, object]], ...] = (
 
 
 def before_and_after() -> Image.Image:
-    """Return the photograph and its releases, side by side."""
     photo = dpveil.Photo(data.astronaut())
     images = [photo.image]
     for method, parameters in RELEASES:

@@ -70,7 +70,6 @@ def _outlined(plan: dpveil.Plan) -> np.ndarray:
 
 
 def favicon() -> bytes:
-    """Return a small released square, as PNG."""
     levels = DPPix(epsilon=1, block=8, neighbourhood=16).release(
         np.full((32, 32, 1), 128, np.uint8), bits=SeededBits(3)
     )

@@ -41,7 +41,6 @@ def photo() -> np.ndarray:
 
 
 def framed(image: np.ndarray, regions: str) -> np.ndarray:
-    """Return a photo with frames around what a plan replaces."""
     shown = Image.fromarray(image)
     for region in dpveil.plan(image, "fill", regions=regions).regions:
         box = region.box
@@ -52,7 +51,6 @@ def framed(image: np.ndarray, regions: str) -> np.ndarray:
 
 
 def main() -> None:
-    """Write the picture."""
     image = photo()
     released = dpveil.obfuscate(image, "fill", level=128, regions="text").image
     panels = [framed(image, "text"), released, framed(image, "plates")]

@@ -42,7 +42,6 @@ def filmed() -> Iterator[np.ndarray]:
 
 
 def write(path: Path) -> None:
-    """Write the clip that is filmed."""
     with av.open(str(path), "w") as made:
         stream: Any = made.add_stream("libx264", rate=RATE)
         stream.width = stream.height = SIDE
@@ -56,7 +55,6 @@ def write(path: Path) -> None:
 
 
 def main() -> None:
-    """Write the picture."""
     with tempfile.TemporaryDirectory() as folder:
         clip, private = Path(folder) / "clip.mp4", Path(folder) / "private.mp4"
         write(clip)
