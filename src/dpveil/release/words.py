@@ -524,7 +524,7 @@ def stays(request: Sequence[str], regions: Sequence[RegionRecord]) -> tuple[str,
     >>> stays(["faces except=2"], [one])
     ('face 2 stays as it is, as was asked for',)
     """
-    told = []
+    told = list[str]()
     for text in dict.fromkeys(record.origin.finder for record in regions):
         asked = Selection.of(text) if text in request else None
         if asked is not None and asked.exclude:
