@@ -91,7 +91,7 @@ def test_clean_photos_and_mosaics_are_named_and_grey_ones_are_not(data: Dataset)
     assert grey.right == pytest.approx([1 / 6] * 6)
     assert grey.bound == pytest.approx(1 / 6)
     assert (grey.bound or 0) >= 1 / 6
-    assert {*grey.utility, *grey.together} == set(usable("faces"))
+    assert {*grey.utility, *grey.together} == set(usable())
     assert one(data, NOTHING).utility["ssim"] == (1.0,) * 6
 
 

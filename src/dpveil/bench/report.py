@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from dpveil.bench.bounds import up
 from dpveil.bench.cells import Cell
-from dpveil.bench.data import PEOPLE, PHOTOS
 from dpveil.bench.league import SHOWN as KEPT
 from dpveil.bench.league import League, Place, cautions, leagues, settings_in_words
 from dpveil.bench.setting import NOTHING
@@ -73,11 +72,6 @@ SHOWN: Final = (
     ("tar_far_1e-2", "TAR, FAR 1 %"),
 )
 """Columns of the table of every number, and their headers."""
-ABOUT: Final = {
-    PHOTOS: "In every table attackers know other photos of everybody (split by photos).",
-    PEOPLE: "In every table attackers learnt from other people, and enrolled these (split by people).",
-}
-"""What a split means, by its name."""
 TEXTS: Final = ("method", "attack")
 SAME: Final = ("dataset", "method", "parameters")  # what names a setting in tables
 
@@ -113,9 +107,8 @@ def _summary(cells: Sequence[Cell], table: Sequence[Row]) -> str:
         f"{name}: {count} releases of {people} people, of which a guess names {100 * chance:.1f} %"
         for name, count, people, chance in sorted(releases, key=str)
     )
-    splits = " ".join(ABOUT[name] for name in sorted({row.values["split"] for row in table}))
     sides = f"{count_noun(len(methods), 'method')} against {count_noun(len(attacks), 'attack')}"
-    return f"{sides[0].upper()}{sides[1:]}. {told}. {splits}"
+    return f"{sides[0].upper()}{sides[1:]}. {told}. Attackers know other photos of everybody."
 
 
 def alarm(row: Row) -> str:

@@ -153,7 +153,7 @@ class Job:
     @property
     def keys(self) -> tuple[str, ...]:
         """The names of the cells, in the order of the attacks."""
-        of = (self.dataset, self.setting), (self.seed, usable(self.dataset.subject))
+        of = (self.dataset, self.setting), (self.seed, usable())
         return tuple(key_of(depends_on(*of[0], attack, *of[1])) for attack in self.attacks)
 
 

@@ -14,7 +14,6 @@ from scipy.special import softmax
 from dpveil.assets.trained_files import default_path
 from dpveil.attacks.base import Memo, has_extra
 from dpveil.attacks.faces import face_boxes
-from dpveil.attacks.iris import Eye, eye
 from dpveil.core.arrays import Float64, UInt8
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
@@ -147,46 +146,6 @@ def agrees(name: str) -> Callable[[Image, Image], float | None]:
     return same
 
 
-FOUND: Final[Memo[Eye | None]] = Memo()
-BALL: Final = 2.0  # radius of an eyeball, in radii of its iris: 12 mm and 6 mm
-
-
-def _eye_pair(photo: Image, release: Image) -> tuple[Eye | None, Eye | None]:
-    """Return the eye in a photo, and that in its release if its pupil is within the photo's iris."""
-    first, second = _eye(photo), _eye(release)
-    if first is None or second is None or _pupil_distance(first, second) > first.iris.radius:
-        return first, None
-    return first, second
-
-
-def _eye(image: Image) -> Eye | None:
-    return FOUND(image, "", lambda: eye(image))
-
-
-def _pupil_distance(one: Eye, other: Eye) -> float:
-    return float(np.hypot(one.pupil.x - other.pupil.x, one.pupil.y - other.pupil.y))
-
-
-def pupil_detection(photo: Image, release: Image) -> float | None:
-    """Return 1 if the pupil is found at its place, and 0 if not; None if the photo shows none."""
-    first, second = _eye_pair(photo, release)
-    return None if first is None else float(second is not None)
-
-
-def pupil_shift(photo: Image, release: Image) -> float | None:
-    """Return how far the middle of the pupil is away, in radii of the iris; None without two pupils."""
-    first, second = _eye_pair(photo, release)
-    return None if first is None or second is None else _pupil_distance(first, second) / first.iris.radius
-
-
-def gaze(photo: Image, release: Image) -> float | None:
-    """Return by how many degrees the gaze differs, by the middles of the pupils on an eyeball of two radii of
-    the iris; None without two pupils.
-    """
-    away = pupil_shift(photo, release)
-    return None if away is None else float(np.degrees(np.arcsin(min(1.0, away / BALL))))
-
-
 Alone = Callable[[Image, Image], float | None]
 """A measure of one release, given the photo: None where it says nothing, such as about a face that the photo
 does not show."""
@@ -203,8 +162,7 @@ MOST_BINS: Final = 100
 class Utility:
     """A measure: what tables call it, its unit, which way is better, and what it needs.
 
-    `alone` is a measure of one release, and `together` one of all of them; one of the two is None. `about` is
-    what photos have to show, or an empty string for anything.
+    `alone` is a measure of one release, and `together` one of all of them; one of the two is None.
     """
 
     name: str
@@ -214,7 +172,6 @@ class Utility:
     alone: Alone | None = None
     together: Together | None = None
     extras: tuple[str, ...] = ()
-    about: str = ""
 
     @property
     def there(self) -> bool:
@@ -275,7 +232,6 @@ ROWS: Final = (
         "a face is found where the photo shows one",
         face_detection,
         extras=FACES,
-        about="faces",
     ),
     Utility(
         "landmarks",
@@ -284,10 +240,23 @@ ROWS: Final = (
         "how far five landmarks are away, on average, where a face is found",
         landmark_shift,
         extras=FACES,
-        about="faces",
     ),
-    Utility("yaw", "degrees", "less", "error of the head's turn", yaw, extras=FACES, about="faces"),
-    Utility("pitch", "degrees", "less", "error of the head's nod", pitch, extras=FACES, about="faces"),
+    Utility(
+        "yaw",
+        "degrees",
+        "less",
+        "error of the head's turn",
+        yaw,
+        extras=FACES,
+    ),
+    Utility(
+        "pitch",
+        "degrees",
+        "less",
+        "error of the head's nod",
+        pitch,
+        extras=FACES,
+    ),
     *(
         Utility(
             name,
@@ -296,20 +265,9 @@ ROWS: Final = (
             f"the attribute model reads the same {name} as in the photo; no face is another one",
             agrees(name),
             extras=FACES,
-            about="faces",
         )
         for name in ("gender", "age", "smile")
     ),
-    Utility("pupil-found", "", "more", "the pupil is found at its place", pupil_detection, about="eyes"),
-    Utility(
-        "pupil",
-        "iris radii",
-        "less",
-        "how far the middle of the pupil is away, where it is found at its place",
-        pupil_shift,
-        about="eyes",
-    ),
-    Utility("gaze", "degrees", "less", "error of the gaze, where the pupil is found", gaze, about="eyes"),
     Utility(
         "wasserstein",
         "levels",
@@ -331,16 +289,15 @@ ROWS: Final = (
         "Fréchet distance of the hidden units of the attribute model, which sees the whole picture",
         together=_frechet,
         extras=("models",),
-        about="faces",
     ),
 )
 UTILITIES: Final[Mapping[str, Utility]] = {one.name: one for one in ROWS}
 """The measures, in the order of tables."""
 
 
-def usable(subject: str) -> tuple[str, ...]:
-    """Return the names of the measures that can be taken here, of photos that show this."""
-    return tuple(name for name, one in UTILITIES.items() if one.there and one.about in ("", subject))
+def usable() -> tuple[str, ...]:
+    """Return the names of the measures that can be taken here."""
+    return tuple(name for name, one in UTILITIES.items() if one.there)
 
 
 def measure_all(
