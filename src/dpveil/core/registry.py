@@ -213,14 +213,11 @@ CODECS: Final = Table(
 )
 DETECTORS: Final = Table(
     "detector",
-    {
-        "centerface": "dpveil.regions.detectors.centerface:CenterFace",
-        "dlib": "dpveil.regions.detectors.dlib_hog:DlibHOG",
-    },
+    {"centerface": "dpveil.regions.detectors.centerface:CenterFace"},
     group="dpveil.detectors",
     base="dpveil.regions.detectors:Detector",
 )
-"""Detectors, best first: the first whose model is installed is the default."""
+"""Detectors; the first is the default."""
 
 ATTACKS: Final = Table(
     "attack",

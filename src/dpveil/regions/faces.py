@@ -158,9 +158,9 @@ class FaceFound:
 class Faces(Finder):
     """One box for every face that a detector finds; missed faces stay in the clear.
 
-    `detector` is "centerface", "dlib", a plug-in's, or "auto": the first of centerface and dlib that is
-    installed. A face must score at least `threshold` (between 0 and 1, default:
-    the detector's own) and have at least `min_face` pixels on its longer side. The search runs on the photo
+    `detector` is "centerface", that of a plug-in, or "auto": centerface. A face must score at least
+    `threshold` (between 0 and 1, default: the detector's own) and have at least `min_face` pixels on its
+    longer side. The search runs on the photo
     downscaled to `long_side` pixels, and on tiles of it for smaller faces, down to a height of `smallest`
     pixels (default: what 16 megapixels of tiles show). Each box is extended by `margin` times its width or
     height on every side and clipped to the photo. Faces are numbered from 1 in reading order of their boxes
@@ -222,11 +222,6 @@ class Faces(Finder):
         if self.margin not in (0, MARGIN):
             raise InvalidParameter("margin", str(float(self.margin)), reason, hint="leave it out")
         return replace(self, margin=0)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Return the detector's warnings if the user did not choose it."""
-        return self._detector.notes if self.detector == AUTO else ()
 
     @property
     def at_once(self) -> int:
