@@ -42,8 +42,8 @@ class Cell:
     likeliest; `answered` says whether the attacker said anything about it. `equal_error` is its equal error
     rate, and `accepted_2` and `accepted_3` the shares that pass for their own person where 1 % and 0.1 % of
     the others do, None with too few others. `guarantee` is that of a release, and `bound` the highest
-    success that it allows. `utility` has each measure of each release, None where there is none, and
-    `together` those of all. `covers` says what the guarantee does, `WHOLE` or `PARTS`.
+    success that it allows. `utility` has each measure of each release, None where there is none. `covers`
+    says what the guarantee does, `WHOLE` or `PARTS`.
     """
 
     of: Mapping[str, Json]
@@ -58,18 +58,12 @@ class Cell:
     guarantee: Mapping[str, Json] | None
     bound: float | None
     utility: Mapping[str, tuple[float | None, ...]]
-    together: Mapping[str, float | None]
     covers: str | None = None
 
     @property
     def key(self) -> str:
         """The SHA-256 of `of`, in hexadecimal digits: the name of the cell's file."""
         return key_of(self.of)
-
-    @property
-    def release_count(self) -> int:
-        """How many releases there are, as far as measures tell."""
-        return max((sum(one is not None for one in own) for own in self.utility.values()), default=0)
 
     def text(self) -> str:
         """Return the file's contents: the same for equal cells."""

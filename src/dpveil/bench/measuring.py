@@ -46,6 +46,9 @@ NEAR: Final = 5  # rank up to which a person counts as nearly named
 FARS: Final = (0.01, 0.001)  # false accept rates
 
 
+Measured = Mapping[str, tuple[float | None, ...]]
+
+
 @dataclass(frozen=True, eq=False)
 class Released:
     """The releases of a setting: `own` of the attacker's photos, `shown` of others; None for no release."""
@@ -61,15 +64,6 @@ class Released:
         lists = zip(self.clean, self.own, self.known, strict=True)
         there = [(clean, own[0], item.person) for clean, own, item in lists if own]
         return Background(*zip(*there, strict=True)) if there else Background((), (), ())
-
-
-@dataclass(frozen=True)
-class Left:
-    """What is left of the photos: the names of the `measures`, those of each release, and those of all."""
-
-    measures: tuple[str, ...]
-    alone: Mapping[str, tuple[float | None, ...]]
-    together: Mapping[str, float | None]
 
 
 def release_all(dataset: Dataset, setting: Setting, seed: int) -> Released:
@@ -93,15 +87,18 @@ def cells(
     names = usable() if measures is None else tuple(measures)
     releases = release_all(dataset, setting, seed)
     shown = [None if one is None else one[0].image for one in releases.shown]
-    left = Left(names, *measure_all(names, [item.read().image for item in releases.probes], shown))
+    left = measure_all(names, [item.read().image for item in releases.probes], shown)
     for attack in attacks:
         yield cell_of(dataset, setting, attack, releases, left, seed)
 
 
 def cell_of(
-    dataset: Dataset, setting: Setting, attack: Attack, releases: Released, left: Left, seed: int
+    dataset: Dataset, setting: Setting, attack: Attack, releases: Released, left: Measured, seed: int
 ) -> Cell:
-    """Return what one attack makes of releases; those that do not exist count as its failures."""
+    """Return what one attack makes of releases; those that do not exist count as its failures.
+
+    `left` has each measure of each release.
+    """
     people = [item.person for item in releases.probes]
     names, background = tuple(sorted(set(people))), releases.background()
     fitted = attack.fit(background) if len(background.names) > 1 else None
@@ -117,7 +114,7 @@ def cell_of(
         whole = covered and len({one[0].image.shape for one in shown}) == 1
         least = bound(guarantees, people, pixels=pixels, whole=whole)
     return Cell(
-        of=depends_on(dataset, setting, attack, seed, left.measures),
+        of=depends_on(dataset, setting, attack, seed, tuple(left)),
         people=tuple(names.index(person) for person in people),
         right=round_values(identification_rates(scores, people)),
         near=round_values(identification_rates(scores, people, rank=min(NEAR, len(names)))),
@@ -128,8 +125,7 @@ def cell_of(
         accepted_3=_true_accept_rate(verified[1]),
         guarantee=stated,
         bound=None if least is None else float(up(min(1.0, least), DIGITS)),
-        utility=left.alone,
-        together=left.together,
+        utility=left,
         covers=None if stated is None else WHOLE if covered else PARTS,
     )
 

@@ -104,7 +104,7 @@ def settings(cells: Sequence[Cell]) -> list[list[Cell]]:
 
 def _common(cell: Cell) -> tuple[object, ...]:
     """What the cells of all attacks on the same releases have in common."""
-    return cell.people, cell.chance, cell.guarantee, cell.covers, cell.utility, cell.together
+    return cell.people, cell.chance, cell.guarantee, cell.covers, cell.utility
 
 
 def exceeds(success: float, bound: float, releases: int, tests: int) -> bool:
@@ -175,15 +175,13 @@ def _row(cell: Cell, attack: Json, rate: tuple[float, float, float], own: Cell |
 
 
 def utility(cells: Sequence[Cell]) -> list[dict[str, str]]:
-    """Return a row for each setting and measure: the mean over releases with an interval over people, or the
-    measure of all releases together, which has none.
-    """
+    """Return a row for each setting and measure: the mean over releases with an interval over people."""
     made = []
     for group in settings(cells):
         cell = group[0]
         own = {"dataset": cell.of["data"], "method": cell.of["method"]}
         own |= {"parameters": json.dumps(cell.of["parameters"], sort_keys=True)}
-        for name in sorted((*cell.utility, *cell.together), key=_order):
+        for name in sorted(cell.utility, key=_order):
             told = _measure(cell, name)
             if told is not None:
                 made.append({key: str(value) for key, value in {**own, "measure": name, **told}.items()})
@@ -197,9 +195,6 @@ def _order(name: str) -> tuple[int, str]:
 
 def _measure(cell: Cell, name: str) -> dict[str, Json] | None:
     """Return the mean of a measure, its interval, and of how many releases it is; None of none."""
-    if name in cell.together:
-        value, count = cell.together[name], cell.release_count
-        return None if value is None else {"mean": _number(value), "low": "", "high": "", "releases": count}
     pairs = zip(cell.utility[name], cell.people, strict=True)
     there = [(value, person) for value, person in pairs if value is not None]
     if not there:

@@ -227,7 +227,7 @@ def evaluate_command(
       dpveil evaluate faces --out results --method dp-pix --epsilon 1 --epsilon 10 --attack pixels
       dpveil evaluate --check results
 
-    The folder gets results.csv, utility.csv, results.json and report.html, which needs no network. Noise is
+    The folder gets results.csv, utility.csv and report.html, which needs no network. Noise is
     seeded so that the run can be made again: nothing in it is for publication but the numbers.
     """
     if check is not None:
