@@ -49,7 +49,7 @@ def larger_weights(patch):
     right = RankChoice.weights.fget
 
     def more(self):
-        return right(RankChoice(count=self.count, epsilon=self.epsilon * 6 / 5, law=self.law, near=self.near))
+        return right(RankChoice(count=self.count, epsilon=self.epsilon * 6 / 5, near=self.near))
 
     shares = property(lambda self: tuple(Fraction(w, sum(more(self))) for w in more(self)))
     patch.setattr(RankChoice, "weights", property(more))
