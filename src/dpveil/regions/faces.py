@@ -160,13 +160,13 @@ class Faces(Finder):
 
     `detector` is "centerface", that of a plug-in, or "auto": centerface. A face must score at least
     `threshold` (between 0 and 1, default: the detector's own) and have at least `min_face` pixels on its
-    longer side. The search runs on the photo
-    downscaled to `long_side` pixels, and on tiles of it for smaller faces, down to a height of `smallest`
-    pixels (default: what 16 megapixels of tiles show). Each box is extended by `margin` times its width or
-    height on every side and clipped to the photo. Faces are numbered from 1 in reading order of their boxes
-    without margin, and never merged: overlapping boxes each read the original, and their costs add. `only`
-    and `exclude` select by number, and `likeness` by pixels (`dpveil.faces.likeness`). Raises
-    `InvalidParameter`, `UnknownName`. Source: docs, "Faces"; CenterFace (arXiv 1911.03599).
+    longer side. The search runs on the photo downscaled to `long_side` pixels, and on tiles of it for smaller
+    faces, down to a height of `smallest` pixels (default: what 16 megapixels of tiles show). Each box is
+    extended by `margin` times its width or height on every side and clipped to the photo. Faces are numbered
+    from 1 in reading order of their boxes without margin, and never merged: overlapping boxes each read the
+    original, and their costs add. `only` and `exclude` select by number, and `likeness` by pixels
+    (`dpveil.faces.likeness`). Raises `InvalidParameter`, `UnknownName`. Source: docs, "Faces"; CenterFace
+    (arXiv 1911.03599).
 
     >>> Faces(only=(3, 1), min_face=40).only
     (1, 3)

@@ -25,7 +25,6 @@ from dpveil.faces.face_gallery import FaceGallery
 from dpveil.mechanisms.latent import BoxLaplace
 from dpveil.noise.bits import SeededBits
 from dpveil_research.faces import Crops, Faces, large, read_faces, seen
-from dpveil_research.frechet import frechet
 from dpveil_research.li_clifton_2021 import (
     CLIPS,
     CODE,
@@ -38,6 +37,7 @@ from dpveil_research.li_clifton_2021 import (
     measured,
     series,
 )
+from dpveil_research.picture_sets import frechet
 from dpveil_research.plots import Panel, figure, sheet
 from dpveil_research.results import Row, clustered_mean, estimate, to_csv
 
