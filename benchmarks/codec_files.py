@@ -20,9 +20,9 @@ from dpveil.codecs import load
 from dpveil.errors import RegionError
 from dpveil.faces import Latent
 from dpveil.faces.geometry import Frame, place
-from dpveil.metrics.picture_sets import colours, sliced_wasserstein
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
+from dpveil_research.picture_sets import colours, sliced_wasserstein
 from latent_codes import SHARED, SIDE, found, share, sized
 from timing import report
 

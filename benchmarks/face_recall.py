@@ -98,8 +98,7 @@ def searches() -> dict[str, Search]:
     if OnnxRuntime.is_installed():
         found["centerface, shrunk, OpenCV"] = ours(engine=OpenCV, **shrunk)
         found["centerface, OpenCV"] = ours(engine=OpenCV)
-    found |= {"deface 1.5": defaced(), "dlib": ours(detector="dlib")}
-    return found
+    return found | {"deface 1.5": defaced()}
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ from timing import report
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
 SETS = {"lfw10_128": "*/*.jpg", "att_faces": "*/*.pgm"}
 FACELESS = ("coffee", "chelsea", "rocket", "coins", "page", "text", "brick", "grass", "gravel", "moon")
-DETECTORS = ("centerface", "dlib")
+DETECTORS = ("centerface",)
 LONG_SIDES = (1280, 1920, 2560)
 HEIGHTS = (24, 32, 48, 64, 96, 128, 192, 256, 384)
 FACE_IN_CROP = 0.72

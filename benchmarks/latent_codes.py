@@ -31,8 +31,8 @@ from dpveil.faces.geometry.place import check
 from dpveil.faces.portrait import centred
 from dpveil.mechanisms.latent import TABLE
 from dpveil.metrics import ssim
-from dpveil.metrics.picture_sets import colours, frechet, sliced_wasserstein
 from dpveil.noise.bits import SeededBits
+from dpveil_research.picture_sets import colours, frechet, sliced_wasserstein
 from dpveil_train.crops import photos
 from dpveil_train.landmarks import _face
 from timing import report

@@ -23,7 +23,7 @@ from dpveil.core.registry import ATTACKS
 
 RUN = Path(__file__).parent.parent / "benchmarks" / "results" / "evaluate-att"
 STRENGTH = RUN.parent / "attack_strength.json"
-SEVERAL = ("averaged", "composed")  # what labels of attacks on several releases of a photo begin with
+SEVERAL = ("averaged",)  # what labels of attacks on several releases of a photo begin with
 SHOWN = ("pixels", "network", "embedding")
 """Attacks whose rates have a column: a discriminant, a network, and one who knows clean photos alone."""
 WIDE = 220  # columns of a photo in the sheet of drawn ones
@@ -55,7 +55,7 @@ def drawn() -> str:
 
 
 def sheet() -> bytes:
-    """Return two photos of each of two subjects of every drawn data set, as PNG."""
+    """Return two photos of each of two people of every drawn data set, as PNG."""
     bands = []
     for kind in DRAWN.values():
         photos = [kind.of(number, photo).read().image for number in (1, 2) for photo in (0, 1)]

@@ -59,15 +59,6 @@ def networks() -> list[list[Tile]]:
     return [first, second, third]
 
 
-def poses() -> list[list[Tile]]:
-    """Return one release of the photo, and what it shows in other poses: nothing is drawn again."""
-    release = dpveil.obfuscate(data.astronaut(), "latent", epsilon=1, bits=dpveil.SeededBits(8))
-    tiles = [(release.image[VIEW], "released once")]
-    for yaw, pitch in ((-25, 0), (25, 0), (0, -10), (0, 10)):
-        tiles.append((release.render((yaw, pitch)).image[VIEW], f"yaw {yaw}°\npitch {pitch}°"))
-    return [tiles]
-
-
 def resized(image: np.ndarray) -> np.ndarray:
     import cv2
 

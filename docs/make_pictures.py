@@ -154,7 +154,6 @@ def pictures() -> dict[str, bytes]:
         "one-generator.png": sheet(make_thesis_6.rows()),
         "latent-budgets.png": sheet(make_latent.rows()),
         "latent-networks.png": sheet(make_latent.networks()),
-        "latent-poses.png": sheet(make_latent.poses()),
         "geometry-place.png": sheet([make_geometry.places()]),
         "geometry-recombine.png": sheet([make_geometry.recombined()]),
         "geometry-shapes.png": sheet(make_geometry.shapes()),

@@ -22,8 +22,8 @@ from dpveil.cli.run_report import cost, exit_code
 from dpveil.errors import NoRegion, OutputError
 from dpveil.io import writing
 from dpveil.ledger import Ledger, Limit
-from dpveil.mechanisms.method import Placement
 from dpveil.mechanisms.pixel import DPPix
+from dpveil.mechanisms.pixel.base import Pixels
 from dpveil.regions import Finder, parse
 from dpveil.release.plan import Plan
 
@@ -325,7 +325,7 @@ def paid(book: Ledger) -> tuple[int, int]:
 
 
 def test_a_photo_whose_draw_fails_is_told_as_paid(book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, drawn = Placement.drawn, list[int]()
+    real, drawn = Pixels.draw, list[int]()
 
     def draw(*given: Any) -> Any:
         drawn.append(1)
@@ -333,7 +333,7 @@ def test_a_photo_whose_draw_fails_is_told_as_paid(book: Ledger, monkeypatch: pyt
             raise MemoryError("no room to draw")
         return real(*given)
 
-    monkeypatch.setattr(Placement, "drawn", draw)
+    monkeypatch.setattr(Pixels, "draw", draw)
     report = paid_run(book)
     assert (names_in(report, "released"), names_in(report, "failed")) == (["a.png", "c.png"], ["b.png"])
     assert [entry.source.name for entry in report.discarded] == ["b.png"]

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from dpveil.attacks.base import Background, Fitted, Scores, View
+from dpveil.attacks.base import Fitted, Scores, View
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.bounds import bound
 from dpveil.bench.cells import Cell, parse
 from dpveil.bench.data import load
-from dpveil.bench.measuring import Released, attacked_apart, cells, score_releases
+from dpveil.bench.measuring import cells, score_releases
 from dpveil.bench.setting import Setting
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import DataError, PluginError
-from people_made import background, folder, picture, view
+from people_made import folder, picture, view
 
 
 @pytest.fixture(scope="module")
@@ -80,36 +80,18 @@ class Remembering(Fitted):
 
     def __init__(self) -> None:
         self.seen: list[View] = []
-        self.enrolled = 0
         self.array = np.zeros(1)
 
     def score(self, releases: Sequence[View]) -> Scores:
         self.seen += releases
         self.array += len(releases)
-        return Scores(
-            np.full((len(releases), 4), len(self.seen) + self.array[0] + 100 * self.enrolled), NAMES
-        )
-
-    def enrol(self, gallery: Background) -> Fitted:
-        self.enrolled += 1
-        return self
+        return Scores(np.full((len(releases), 4), len(self.seen) + self.array[0]), NAMES)
 
 
 def test_no_release_is_scored_by_what_is_known_of_another() -> None:
     fitted = Remembering()
     assert (score_releases(fitted, SHOWN, NAMES).likeness == 2).all()
     assert not fitted.seen, "it is never used itself"
-    assert (score_releases(fitted, SHOWN, NAMES, joint=True).likeness == 12).all()
-
-
-def test_no_gallery_is_enrolled_by_what_is_known_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = background(4, 2)
-    known = tuple(type("Item", (), {"person": person})() for person in own.people)
-    shown = tuple((one, None) for one in own.clean)
-    releases = Released(known, known[:2], own.clean, shown, tuple(SHOWN[:2]), (), frozenset(own.people[:4]))
-    attack = type("Attack", (), {"fit": lambda self, learnt: Remembering()})()
-    found, _ = attacked_apart(attack, releases, NAMES)  # type: ignore[arg-type]
-    assert (found.likeness == 102).all()
 
 
 def test_an_attacker_that_cannot_be_copied_is_refused_in_one_line() -> None:

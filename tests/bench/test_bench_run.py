@@ -91,7 +91,7 @@ def test_clean_photos_and_mosaics_are_named_and_grey_ones_are_not(data: Dataset)
     assert grey.right == pytest.approx([1 / 6] * 6)
     assert grey.bound == pytest.approx(1 / 6)
     assert (grey.bound or 0) >= 1 / 6
-    assert {*grey.utility, *grey.together} == set(usable("faces"))
+    assert {*grey.utility} == set(usable())
     assert one(data, NOTHING).utility["ssim"] == (1.0,) * 6
 
 
@@ -212,7 +212,6 @@ def test_photos_without_a_region_are_failures_too(data: Dataset) -> None:
     assert cell.answered == (False,) * 6
     assert cell.right == (0,) * 6
     assert set(cell.utility.values()) == {(None,) * 6}
-    assert set(cell.together.values()) == {None}
     assert rows([cell])[0].values["failures"] == "6"
     assert utility([cell]) == []
 

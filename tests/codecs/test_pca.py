@@ -275,3 +275,17 @@ def test_shapes_that_do_not_vary_are_refused(crops):
         train(AAM, source_of(crops), landmarks=lambda batch: np.repeat(marks(crops[:1]), len(batch), axis=0))
     with pytest.raises(InvalidParameter, match="length = 1 is too short"):
         train(AAM, source_of(crops), length=1)
+
+
+# k-means against groups that are far apart.
+
+
+@pytest.mark.parametrize("uniform", [[0.1, 0.5, 0.5], [0.99, 0.001, 0.999]])
+def test_clusters_find_groups_that_are_apart(uniform):
+    rows = np.concatenate([np.random.default_rng(n).normal(20 * n, 1, (50, 3)) for n in range(3)])
+    centres, chosen = training.clusters(rows, np.array(uniform))
+    assert sorted(np.bincount(chosen).tolist()) == [50, 50, 50]
+    assert np.allclose(np.sort(centres[:, 0]), [0, 20, 40], atol=1)
+    assert np.allclose(
+        centres[chosen], np.repeat([rows[:50].mean(0), rows[50:100].mean(0), rows[100:].mean(0)], 50, 0)
+    )

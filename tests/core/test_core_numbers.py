@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from dpveil.core.envelope import canonical
 from dpveil.core.rationals import exact, float_above, show, to_json
 from dpveil.errors import InvalidParameter
-from dpveil.metrics.picture_sets import clusters
 
 
 @pytest.mark.parametrize(
@@ -101,20 +100,6 @@ def test_what_is_smaller_than_any_float_is_never_shown_as_nothing():
     for digits in (324, 400, 2100):
         assert show(Fraction(1, 10**digits)) == f"1e-{digits}"
     assert Decimal(show(Fraction(1, 3 * 10**400))) > Decimal("3.333e-401")  # rounded up
-
-
-# k-means against groups that are far apart.
-
-
-@pytest.mark.parametrize("uniform", [[0.1, 0.5, 0.5], [0.99, 0.001, 0.999]])
-def test_clusters_find_groups_that_are_apart(uniform):
-    rows = np.concatenate([np.random.default_rng(n).normal(20 * n, 1, (50, 3)) for n in range(3)])
-    centres, chosen = clusters(rows, np.array(uniform))
-    assert sorted(np.bincount(chosen).tolist()) == [50, 50, 50]
-    assert np.allclose(np.sort(centres[:, 0]), [0, 20, 40], atol=1)
-    assert np.allclose(
-        centres[chosen], np.repeat([rows[:50].mean(0), rows[50:100].mean(0), rows[100:].mean(0)], 50, 0)
-    )
 
 
 # Freed memory is kept: the next array costs no page that the system has to clear.

@@ -15,7 +15,7 @@ from dpveil.assets.reference import terms_of
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 from dpveil.faces.face_gallery import FaceGallery, webp
 from dpveil.faces.gallery import Gallery
-from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice
+from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.mechanisms.latent.base import TIME
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.distributions import finite_distribution
@@ -53,12 +53,11 @@ def order(level):
     return sorted(range(len(away)), key=lambda number: (away[number], number))
 
 
-@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(5)])
-def test_every_two_faces_keep_epsilon(law, epsilon):
+def test_every_two_faces_keep_epsilon(epsilon):
     """The chance of every face for crops of all kinds, from their order by hand."""
-    own = Gallery(epsilon=epsilon, law=law, gallery=FACES)
-    choice = RankChoice(count=12, epsilon=epsilon, law=law)
+    own = Gallery(epsilon=epsilon, gallery=FACES)
+    choice = RankChoice(count=12, epsilon=epsilon)
     laws = []
     for level in (0, 55, 100, 121, 255):
         ranks = np.argsort(order(level))
@@ -69,18 +68,16 @@ def test_every_two_faces_keep_epsilon(law, epsilon):
     assert str(own.guarantee(**SIZE)) == f"{float(epsilon):g}-DP, any-image"
 
 
-@pytest.mark.parametrize(
-    ("law", "level"), [("two-level", 0), ("exponential", 100), ("permute-and-flip", 255)]
-)
-def test_faces_are_drawn_by_their_rank(law, level):
+@pytest.mark.parametrize("level", [0, 100, 255])
+def test_faces_are_drawn_by_their_rank(level):
     """Against the law by hand: a right sampler is rejected with probability 1e-9 at most."""
-    own = Gallery(epsilon=3, law=law, gallery=FACES)
+    own = Gallery(epsilon=3, gallery=FACES)
     crops = np.repeat(grey(level)[None], 800, axis=0)
     ranks = np.argsort(order(level))[shown(own, crops, seed=level)]
-    law_ = finite_distribution([float(p) for p in RankChoice(count=12, epsilon=3, law=law).probabilities])
+    law_ = finite_distribution([float(p) for p in RankChoice(count=12, epsilon=3).probabilities])
     assert not fit(ranks, law_).is_rejected
     assert fit(np.minimum(ranks + 1, 11), law_).is_rejected
-    other = [float(p) for p in RankChoice(count=12, epsilon=8, law=law).probabilities]
+    other = [float(p) for p in RankChoice(count=12, epsilon=8).probabilities]
     assert fit(ranks, finite_distribution(other)).is_rejected
 
 
@@ -103,7 +100,7 @@ def test_certificates_name_the_gallery_by_its_hash(tmp_path, monkeypatch):
     assert told["gallery"] == f"gallery sha256:{FACES.digest}"
     assert str(tmp_path) not in str(told)
     assert terms_of([own])[f"gallery sha256:{FACES.digest}"] == CARD.terms
-    assert set(told) == {"epsilon", "near", "law", "gallery", "protect", "placing"}
+    assert set(told) == {"epsilon", "near", "gallery", "protect", "placing"}
     again = Gallery(**{name: value for name, value in told.items() if value is not None})
     assert again == own
     assert again.guarantee(**SIZE) == own.guarantee(**SIZE)
@@ -120,9 +117,7 @@ def test_certificates_name_the_gallery_by_its_hash(tmp_path, monkeypatch):
     [
         ({"epsilon": None}, "epsilon"),
         ({"epsilon": 0}, "epsilon"),
-        ({"law": "gumbel"}, "law"),
         ({"near": 0}, "near"),
-        ({"near": 2, "law": "exponential"}, "near = 2 is not a parameter of the law exponential"),
         ({"gallery": 3}, "gallery"),
         ({"gallery": "attributes sha256:" + 64 * "a"}, "gallery"),
     ],

@@ -55,7 +55,7 @@ WAYS: dict[str, list[dict[str, Any]]] = {
     "mosaic": [{"block": 8}],
     "fill": [{}],
     "latent": [{"rho": 2}],
-    "gallery": [{"epsilon": 8, "near": 5, "protect": "face"}, {"epsilon": 8, "law": "permute-and-flip"}],
+    "gallery": [{"epsilon": 8, "near": 5, "protect": "face"}, {"epsilon": 8}],
     "attributes": [{"attributes": "gender=4,age=2"}, {"attributes": "none"}],
 }
 """At least one setting of every method; `latent` has one of each mechanism too."""

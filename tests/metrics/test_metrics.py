@@ -4,13 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from scipy.linalg import sqrtm
-from scipy.stats import wasserstein_distance
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
 from dpveil.errors import InvalidParameter
 from dpveil.metrics import METRICS, ms_ssim, psnr, ssim
-from dpveil.metrics.picture_sets import Bins, colours, directions, frechet, sliced_wasserstein
 from dpveil.noise.bits import SeededBits
 
 
@@ -132,74 +129,3 @@ def test_ms_ssim_equals_the_formula_scale_by_scale(shape, scales):
         pair = [halved_by_loops(one) for one in pair]
     assert 0.5 < expected < 0.99
     assert ms_ssim(x, y, data_range=255) == pytest.approx(expected, abs=1e-9)
-
-
-# Measures between sets against closed forms, scipy, and what they have to notice.
-
-
-ONE, TWO = (np.random.default_rng(seed).normal(size=(size, 5)) for seed, size in ((1, 30), (2, 42)))
-
-
-@pytest.mark.parametrize("other", [TWO, TWO[:30], TWO[:7], ONE])
-def test_sliced_wasserstein_is_scipy_s_along_every_direction(other):
-    turn = directions(5, 20, seed=3)
-    by_scipy = [wasserstein_distance(ONE @ way, other @ way) for way in turn.T]
-    found = sliced_wasserstein(ONE, other, projections=20, seed=3)
-    assert found == pytest.approx(np.mean(by_scipy), rel=1e-9, abs=1e-12)
-
-
-def test_sliced_wasserstein_of_a_shift_is_the_mean_projection_of_a_unit_vector():
-    """E|θ·c| over the unit sphere of 3 dimensions is |c|/2; the deviation of 20 000 means is 0.002·|c|."""
-    assert sliced_wasserstein(ONE[:, :3], ONE[:, :3] + [0, 6, 0], projections=20_000) == pytest.approx(
-        3, abs=0.1
-    )
-
-
-def test_frechet_equals_the_formula_with_a_matrix_square_root():
-    means = [rows.mean(axis=0) for rows in (ONE, TWO)]
-    spreads = [np.cov(rows.T) for rows in (ONE, TWO)]
-    root = sqrtm(spreads[0] @ spreads[1]).real
-    expected = ((means[0] - means[1]) ** 2).sum() + np.trace(sum(spreads) - 2 * root)
-    assert frechet(ONE, TWO) == pytest.approx(expected, rel=1e-9)
-    assert frechet(TWO, ONE) == pytest.approx(expected, rel=1e-9)
-
-
-def test_frechet_of_fewer_rows_than_features_is_that_of_singular_covariances():
-    few, many = ONE[:3], TWO[:4]
-    turn = np.linalg.qr(np.random.default_rng(5).normal(size=(5, 5)))[0]
-    flat = [np.c_[rows[:, :2], np.zeros((len(rows), 3))] for rows in (ONE, TWO)]
-    assert frechet(flat[0] @ turn, flat[1] @ turn) == pytest.approx(frechet(ONE[:, :2], TWO[:, :2]))
-    assert frechet(few, many) == pytest.approx(frechet(few @ turn, many @ turn))
-
-
-def test_bins_hold_their_reference_and_notice_what_is_missing():
-    random = np.random.default_rng(7)
-    reference, same = (
-        np.concatenate([random.normal(30 * n, 1, (200, 4)) for n in range(5)]) for _ in range(2)
-    )
-    bins = Bins.of(reference, 5)
-    assert sorted(bins.counts.tolist()) == [200] * 5
-    level = bins.compare(same)
-    assert level.ndb == 0
-    lost = bins.compare(same[200:])  # one kind of five is never made: 0 against 0.2, and 0.25 against 0.2
-    assert lost.different.sum() >= 1
-    assert lost.different[bins.compare(reference[:200]).shares.argmax()]
-
-
-BAD = [
-    (lambda: sliced_wasserstein(ONE, TWO[:, :4]), "have 4 features"),
-    (lambda: sliced_wasserstein(ONE[:1], TWO), "2 or more rows"),
-    (lambda: sliced_wasserstein(ONE, TWO, projections=0), "projections"),
-    (lambda: frechet(ONE, np.where(TWO > 2, np.nan, TWO)), "finite"),
-    (lambda: frechet(ONE[:, 0], TWO), "rows of features"),
-    (lambda: Bins.of(ONE, 31), "more than the 30 rows"),
-    (lambda: Bins.of(ONE, 3).compare(TWO[:, :2]), "have 2 features"),
-    (lambda: colours(np.zeros((3, 8, 8, 3))), "uint8"),
-    (lambda: colours(np.zeros((3, 8, 8, 3), np.uint8)), "16 pixels or more"),
-]
-
-
-@pytest.mark.parametrize(("call", "words"), BAD)
-def test_what_is_no_set_is_refused(call, words):
-    with pytest.raises(InvalidParameter, match=words):
-        call()

@@ -20,11 +20,9 @@ from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors import centerface as centerface_file
 from dpveil.regions.detectors.centerface import CenterFace, decode
-from dpveil.regions.detectors.dlib_hog import DlibHOG
 from dpveil.regions.tiling import suppress
 
 needs_centerface = pytest.mark.skipif(not CenterFace.is_installed(), reason="needs dpveil install faces")
-needs_dlib = pytest.mark.skipif(not DlibHOG.is_installed(), reason="needs pip install dlib-bin")
 
 
 def maps(rows: int = 8, columns: int = 10) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -87,45 +85,27 @@ ASTRONAUT = np.array([182, 56, 88, 122])
 """Forehead to chin and cheek to cheek in the 512 × 512 photograph, drawn by hand."""
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param("centerface", marks=needs_centerface), pytest.param("dlib", marks=needs_dlib)]
-)
-def test_the_astronaut_is_found(name):
-    detector = choose(name)
+@needs_centerface
+def test_the_astronaut_is_found():
+    detector = choose("centerface")
     best = detector(data.astronaut(), float(detector.threshold))[0]
     assert overlap(best[:4], ASTRONAUT) > 0.7
     assert 0.6 < best[4] <= 1
 
 
-def test_the_choice(monkeypatch):
+def test_the_choice():
     with pytest.raises(UnknownName, match="'centreface'"):
         choose("centreface")
     for detector in DETECTORS.values():
         assert DETECTORS[detector.name] is detector
         assert 0 < detector.threshold < 1
-        monkeypatch.setattr(detector, "is_installed", classmethod(lambda cls: False))
-    with pytest.raises(UsageError) as caught:
-        choose("auto")
-    assert caught.value.hint == INSTALL == "dpveil install faces"
-
-
-@needs_dlib
-def test_dlib_stands_in_for_centerface_and_says_so(monkeypatch):
-    monkeypatch.setattr(CenterFace, "is_installed", classmethod(lambda cls: False))
-    detector = choose("auto")
-    assert detector.name == "dlib"
-    assert "misses" in detector.notes[0]
 
 
 def test_a_detector_that_is_not_installed_says_how(monkeypatch):
     monkeypatch.setattr(centerface_file, "network_path", lambda: None)
     with pytest.raises(UsageError, match="CenterFace is not installed") as caught:
-        choose("centerface")
-    assert caught.value.hint == INSTALL
-    monkeypatch.setitem(__import__("sys").modules, "dlib", None)
-    with pytest.raises(UsageError, match="dlib is not installed") as caught:
-        choose("dlib")
-    assert caught.value.hint == INSTALL
+        choose("auto")
+    assert caught.value.hint == INSTALL == "dpveil install faces"
 
 
 # Places that look a little like a face: they are counted, and change nothing about the faces.

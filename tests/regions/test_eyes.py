@@ -11,13 +11,13 @@ import pytest
 from skimage import data
 
 import dpveil
-from dpveil.bench.utility import pupil_detection
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, NoRegion
 from dpveil.faces.head_gallery import default_heads
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Eyes, parse
+from dpveil_research.iris import pupil_detection
 
 LONGER = 0.095
 """Radius of an iris in distances of the eyes: 6 of 63 mm."""

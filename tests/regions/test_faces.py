@@ -26,13 +26,11 @@ from dpveil.regions import faces as faces_file
 from dpveil.regions.boxes import box_around, box_within
 from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
-from dpveil.regions.detectors.dlib_hog import DlibHOG
 from dpveil.regions.spec import TABLE
 from dpveil.regions.tiling import grow, grown_mask, reach
 from dpveil.release.words import CHANNELS, FACE_BOX, FACE_COUNT, MASKED, NO_OTHER_FACE, STORED, TABLES
 
 needs_centerface = pytest.mark.skipif(not CenterFace.is_installed(), reason="needs dpveil install faces")
-needs_dlib = pytest.mark.skipif(not DlibHOG.is_installed(), reason="needs pip install dlib-bin")
 SPENDING = {"method": "dp-pix", "epsilon": 20, "block": 16, "neighbourhood": 16}
 ROW = [[60, 12, 20, 20, 0.8], [10, 10, 20, 30, 0.9], [40, 60, 8, 10, 0.4]]
 """Two faces side by side, the left one first although it is listed second, and one below."""
@@ -105,14 +103,6 @@ def test_only_and_except(fake, photo):
         Faces(only=(5,))(photo)
     with pytest.raises(NoRegion):
         Faces(exclude=(1, 2, 3))(photo)
-
-
-@needs_dlib
-def test_the_description_names_the_detector_that_runs(monkeypatch):
-    monkeypatch.setattr(CenterFace, "is_installed", classmethod(lambda cls: False))
-    assert Faces().description == "faces detector=dlib"
-    assert Faces().notes
-    assert Faces(detector="dlib").notes == ()
 
 
 @needs_centerface

@@ -242,7 +242,7 @@ def test_openapi_says_which_statuses_and_keys_there_are(client: Any) -> None:
 
 
 def test_a_copy_is_only_made_if_asked_for_and_says_so(client: Any) -> None:
-    search = {"method": "dp-pix", "epsilon": 1, "block": 8, "regions": "faces", "detector": "dlib"}
+    search = {"method": "dp-pix", "epsilon": 1, "block": 8, "regions": "faces"}
     blank = io.BytesIO()
     Image.new("RGB", (80, 80)).save(blank, "PNG")
     refused = client.post("/v1/releases", files=upload(blank.getvalue(), search))

@@ -49,7 +49,7 @@ def larger_weights(patch):
     right = RankChoice.weights.fget
 
     def more(self):
-        return right(RankChoice(count=self.count, epsilon=self.epsilon * 6 / 5, law=self.law, near=self.near))
+        return right(RankChoice(count=self.count, epsilon=self.epsilon * 6 / 5, near=self.near))
 
     shares = property(lambda self: tuple(Fraction(w, sum(more(self))) for w in more(self)))
     patch.setattr(RankChoice, "weights", property(more))
@@ -106,10 +106,10 @@ def shows_what_was_there(recombine):
     """Show a tenth of what was there, as a filling without a mask would."""
 
     def seen(image, places, faces, **shown):
-        out, blanks = recombine(image, places, faces, **shown)
+        out = recombine(image, places, faces, **shown)
         for one in places:
             out[one.region.box.slices] = out[one.region.box.slices] * 0.9 + image[one.region.box.slices] * 0.1
-        return out, blanks
+        return out
 
     return seen
 
@@ -226,7 +226,7 @@ FAULTS: dict[str, tuple[str, str, Plant]] = {
     "filling from hidden pixels": (
         "recombination",
         "hidden",
-        changed(heads, "recombine_and_blanks", shows_what_was_there),
+        changed(heads, "recombine", shows_what_was_there),
     ),
 }
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from kept_tables import Row, curve, falls, kept_row, kept_rows, least, read, rises
 
-from dpveil.attacks.iris import Code
-from dpveil.bench.data import load
 from dpveil_research import reilly_fan_eyes
+from dpveil_research.iris import Code
 from dpveil_research.reilly_fan_2021 import EPSILONS, EYES, IRIS
-from dpveil_research.reilly_fan_eyes import FILLED, FILTERS, PUBLISHED, SNOWY, baselines, make
+from dpveil_research.reilly_fan_eyes import FILLED, FILTERS, PUBLISHED, SNOWY, baselines, drawn, make
 from dpveil_research.reilly_fan_risk import SVD_OF_ONE
 
 
@@ -90,7 +89,7 @@ def test_it_is_made_at_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_threshold_is_that_of_other_eyes_and_own_photos_pass() -> None:
-    eyes = load(Path("drawn-eyes"), people=6, photos=4)
+    eyes = drawn(6, 4)
     known = baselines(eyes)
     assert 0.2 < known.threshold < 0.4
     assert {len(codes) for codes in known.codes.values()} == {2}

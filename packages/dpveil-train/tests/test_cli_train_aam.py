@@ -84,7 +84,7 @@ def test_the_file_of_five_landmarks_is_refused():
     from dpveil.faces.geometry.landmarks import model_path
 
     with pytest.raises(InvalidParameter, match="has 5 landmarks"):
-        landmarks.Finder(str(model_path(5)))
+        landmarks.Finder(str(model_path()))
 
 
 @found

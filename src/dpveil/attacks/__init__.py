@@ -9,7 +9,6 @@ from dpveil.attacks.measures import (
     equal_error_rate,
     identification,
     identification_rates,
-    open_set,
     verification,
     verification_rates,
 )
@@ -27,7 +26,6 @@ __all__ = [
     "equal_error_rate",
     "identification",
     "identification_rates",
-    "open_set",
     "usable",
     "verification",
     "verification_rates",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import ClassVar, Final, Generic, TypeVar
 
@@ -13,7 +13,6 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, Float64, Int64, UInt8
 from dpveil.core.rationals import Json
-from dpveil.errors import InvalidParameter
 
 MOST: Final = 50_000  # most answers that are kept; beyond that, all are forgotten
 T = TypeVar("T")
@@ -68,14 +67,12 @@ class Background:
     """What an attacker has before the attack: photos of everybody, other than those that were released.
 
     `released` are its releases of `clean`, one for each, by the method under attack with the same public
-    settings; `people` names who each photo shows. `attacked` says how many releases of each person there are
-    to attack, which is public as the number of everybody's photos is; empty for unknown.
+    settings; `people` names who each photo shows.
     """
 
     clean: tuple[View, ...]
     released: tuple[View, ...]
     people: tuple[str, ...]
-    attacked: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def originals(self) -> tuple[View, ...]:
@@ -141,23 +138,8 @@ class Attack(ABC):
         return self.sees
 
     @property
-    def about(self) -> str:
-        """What photos have to show: faces or eyes; or an empty string for anything."""
-        return ""
-
-    @property
     def opens(self) -> bool:
         """Whether its settings name a file, which a label from anybody must not open."""
-        return False
-
-    @property
-    def enrols(self) -> bool:
-        """Whether its attackers can enrol people of whom they learnt nothing."""
-        return False
-
-    @property
-    def joint(self) -> bool:
-        """Whether it looks at all releases together: bounds on what one release tells do not hold for it."""
         return False
 
     @property
@@ -179,14 +161,6 @@ class Fitted(ABC):
 
         They depend on these releases alone, and on no earlier call: bounds are about one release.
         """
-
-    def enrol(self, gallery: Background) -> Fitted:
-        """Return an attacker that knows the people of a gallery instead, with what it learnt of others.
-
-        Nothing but their photos, and releases of these, is taken in. Raises `InvalidParameter` if the attack
-        does not enrol.
-        """
-        raise InvalidParameter("attack", None, "cannot enrol new people", hint="such as pixels or embedding")
 
 
 def has_extra(extra: str) -> bool:

@@ -42,7 +42,6 @@ class _Embedded(VectorAttack):
     needs: ClassVar[str] = EXTRA
     everywhere: ClassVar[bool] = False
     """Whether a region without a face that can be found is taken for one, instead of giving up."""
-    about: ClassVar[str] = "faces"
 
     network: str = ""
 
@@ -209,7 +208,6 @@ class AttributeProfile(VectorAttack):
     summary: ClassVar[str] = "gender, age and the like, as read by the attribute model, learnt from releases"
     sees: ClassVar[tuple[str, ...]] = (PIXELS, CONTEXT)
     needs: ClassVar[str] = "faces"
-    about: ClassVar[str] = "faces"
     extras: ClassVar[tuple[str, ...]] = ("faces", "models")
 
     def vectors(self, views: Sequence[View]) -> Vectors:

@@ -51,17 +51,8 @@ class Joint(Attack):
         return tuple(kind for kind in SEES if any(kind in part.reads for part in self.parts))
 
     @property
-    def about(self) -> str:
-        found = {part.about for part in self.parts} - {""}
-        return found.pop() if len(found) == 1 else ""
-
-    @property
     def opens(self) -> bool:
         return any(part.opens for part in self.parts)
-
-    @property
-    def joint(self) -> bool:
-        return any(part.joint for part in self.parts)
 
     @property
     def extras(self) -> tuple[str, ...]:

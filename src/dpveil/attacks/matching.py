@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import cv2
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.special import log_softmax
 
-from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
-from dpveil.attacks.measures import standard
+from dpveil.attacks.base import PIXELS, Background, View
 from dpveil.attacks.patches import OUTSIDE, TOP, patch
 from dpveil.attacks.preprocessing import Undo, Wrapped
-from dpveil.attacks.surroundings import WEIGHTS, background_features
 from dpveil.attacks.vectors import SIDE, VectorAttack, Vectors
-from dpveil.core.arrays import Bool, Float32, Float64, Int64
-from dpveil.errors import InvalidParameter
-from dpveil.noise.bits import SeededBits
+from dpveil.core.arrays import Bool, Float32
 
 
 @dataclass(frozen=True)
@@ -36,52 +30,6 @@ class Averaged(Wrapped):
         return _means
 
 
-@dataclass(frozen=True)
-class Composed(Wrapped):
-    """Adds up what another attack says of each release of a photo, which may be by several methods."""
-
-    name: ClassVar[str] = "composed"
-    summary: ClassVar[str] = "another attack on each of several releases of one photo, scores added up"
-    enrols: ClassVar[bool] = False
-
-    def undo(self, background: Background) -> Undo:
-        return tuple
-
-    def fit(self, background: Background) -> Fitted:
-        """Return an inner attacker for the first releases, one for the second, and so on; raises as it does.
-
-        Each learns from the attacker's releases that were made in the same way.
-        """
-        count = 1 + min(len(view.more) for view in background.released)
-        parts = [
-            self.inner.fit(replace(background, released=tuple(_nth(view, n) for view in background.released)))
-            for n in range(count)
-        ]
-        return _Composed(tuple(parts), background.names)
-
-
-@dataclass(frozen=True, eq=False)
-class _Composed(Fitted):
-    parts: tuple[Fitted, ...]
-    names: tuple[str, ...]
-
-    def score(self, releases: Sequence[View]) -> Scores:
-        whole = np.zeros((len(releases), len(self.names)))
-        said = np.zeros(len(releases), np.bool_)
-        for number, part in enumerate(self.parts):
-            rows = [row for row, view in enumerate(releases) if len(view.more) >= number]
-            found = part.score([_nth(releases[row], number) for row in rows]) if rows else None
-            if found is not None:
-                whole[rows] += standard(found)
-                said[rows] |= np.isfinite(found.likeness).all(axis=1)
-        whole[~said] = np.nan
-        return Scores(whole, self.names)
-
-
-def _nth(view: View, number: int) -> View:
-    return view.more[number - 1] if number else view
-
-
 def _means(views: Sequence[View]) -> tuple[View, ...]:
     return tuple(_mean(view) for view in views)
 
@@ -90,22 +38,6 @@ def _mean(view: View) -> View:
     same = [one.image for one in (view, *view.more) if one.image.shape == view.image.shape]
     mean = np.rint(np.mean(same, axis=0)).astype(np.uint8)
     return replace(view, image=mean, more=())
-
-
-@dataclass(frozen=True)
-class Appearance(VectorAttack):
-    """Learns from releases whose regions have which thumbnail, colours and gradients.
-
-    Where nothing was replaced, it sees the whole photo.
-    """
-
-    name: ClassVar[str] = "appearance"
-    summary: ClassVar[str] = "thumbnail, colours and gradients of the regions, learnt from releases"
-    sees: ClassVar[tuple[str, ...]] = (PIXELS,)
-
-    def vectors(self, views: Sequence[View]) -> Vectors:
-        found = [background_features(view.image, ~view.hidden & view.hidden.any()) for view in views]
-        return np.stack([np.concatenate([WEIGHTS[name] * one[name] for name in WEIGHTS]) for one in found])
 
 
 BLANK: Final = 0.05  # least share of pixels of Snow's grey that is taken for pixels that are not shown
@@ -187,68 +119,3 @@ def _projection(basis: np.ndarray, side: int) -> np.ndarray:
     fewer = cv2.resize(basis, (basis.shape[1], side), interpolation=cv2.INTER_AREA)
     fewer = fewer.reshape(side, -1) * np.sqrt(len(basis) / side)
     return np.asarray((fewer @ fewer.T)[np.triu_indices(side)])
-
-
-@dataclass(frozen=True)
-class Matched(Wrapped):
-    """Gives every person as many releases as `Background.attacked` says, so that the whole is likeliest.
-
-    The likelihood is the softmax of the inner scores, standardised over people. Releases that are alike to
-    it are given out at random by `seed`, never by their order. No bound on one release holds for it: who
-    tells all others apart knows the last. Source: Kuhn 1955 (assignment). Raises `InvalidParameter` for an
-    inner attack that looks at all releases together already.
-    """
-
-    name: ClassVar[str] = "matched"
-    summary: ClassVar[str] = "all releases matched to all people at once, by the scores of another attack"
-    joint: ClassVar[bool] = True
-    enrols: ClassVar[bool] = False
-
-    seed: int = field(default=0, kw_only=True)
-
-    def __post_init__(self) -> None:
-        if self.inner.joint:
-            problem = "looks at all releases together already"
-            raise InvalidParameter("inner", self.inner.label, problem, hint="such as matched(pixels)")
-
-    def undo(self, background: Background) -> Undo:
-        return tuple
-
-    def fit(self, background: Background) -> Fitted:
-        """Return the inner attacker, fitted, whose scores are matched; raises as it does."""
-        return _Matched(self.inner.fit(background), background.attacked, self.seed)
-
-
-@dataclass(frozen=True, eq=False)
-class _Matched(Fitted):
-    inner: Fitted
-    attacked: Mapping[str, int]
-    seed: int
-
-    def score(self, releases: Sequence[View]) -> Scores:
-        found = self.inner.score(releases)
-        said = np.flatnonzero(np.isfinite(found.likeness).all(axis=1))
-        likeness = np.full(found.likeness.shape, np.nan)
-        if len(said):
-            logs = log_softmax(standard(Scores(found.likeness[said], found.names)), axis=1)
-            even = -(-len(releases) // len(found.names))
-            most = [self.attacked.get(name, 0) if self.attacked else even for name in found.names]
-            likeness[said] = matching(logs, np.array(most, np.int64), self.seed)
-        return Scores(likeness, found.names)
-
-
-def matching(
-    logs: Float64[np.ndarray, "n people"], most: Int64[np.ndarray, " people"], seed: int
-) -> Float64[np.ndarray, "n people"]:
-    """Return log-likelihoods, at most 0, with 1 for the person whom each release is given to.
-
-    Nobody is given more than `most` releases, and the sum of the log-likelihoods is the largest. With more
-    releases than that in all, those over are given to nobody.
-    """
-    rows = np.argsort(SeededBits(seed, "releases").words(len(logs)), kind="stable")
-    places = np.repeat(np.arange(len(most)), most)
-    places = places[np.argsort(SeededBits(seed, "places").words(len(places)), kind="stable")]
-    row, place = linear_sum_assignment(logs[rows][:, places], maximize=True)
-    out = logs.copy()
-    out[rows[row], places[place]] = 1.0
-    return out

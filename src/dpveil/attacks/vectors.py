@@ -34,11 +34,6 @@ class VectorAttack(Attack):
         """Return a row for each view, n × d; NaN where nothing is found."""
 
     @property
-    def enrols(self) -> bool:
-        """Whether it can enrol new people: yes, their vectors are compared in the space that was learnt."""
-        return True
-
-    @property
     def learns(self) -> bool:
         """Whether it learns from releases by the method under attack, as a parrot does."""
         return True
@@ -116,13 +111,6 @@ class _Seeing(Fitted):
 
     def score(self, releases: Sequence[View]) -> Scores:
         return self.known.scores(self.attack.vectors(releases))
-
-    def enrol(self, gallery: Background) -> Fitted:
-        """Return the attacker that knows the vectors of a gallery, in the space that it learnt."""
-        check_people(gallery)
-        return _Seeing(
-            self.attack, Known.of(self.attack.reference_vectors(gallery), gallery, self.known.space)
-        )
 
 
 @dataclass(frozen=True, eq=False)

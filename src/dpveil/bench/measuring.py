@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +15,6 @@ from dpveil.attacks.measures import (
     Verified,
     equal_error_rate,
     identification_rates,
-    open_set,
     verification_rates,
 )
 from dpveil.bench.bounds import bound, up
@@ -26,7 +25,6 @@ from dpveil.bench.setting import Setting, Shown
 from dpveil.bench.utility import measure_all, usable
 from dpveil.core.arrays import Float64
 from dpveil.errors import PluginError
-from dpveil.noise.bits import SeededBits
 
 
 def fresh(fitted: Fitted) -> Callable[[], Fitted]:
@@ -46,7 +44,9 @@ def fresh(fitted: Fitted) -> Callable[[], Fitted]:
 
 NEAR: Final = 5  # rank up to which a person counts as nearly named
 FARS: Final = (0.01, 0.001)  # false accept rates
-OPEN: Final = 0.1  # the share of strangers' releases that pass in open-set naming
+
+
+Measured = Mapping[str, tuple[float | None, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,32 +58,19 @@ class Released:
     clean: tuple[View, ...]
     own: tuple[Shown, ...]
     shown: tuple[Shown, ...]
-    strangers: tuple[Shown, ...] = ()
-    learnt: frozenset[str] = frozenset()
 
-    def background(self, *, learnt: bool) -> Background | None:
-        """Return what the attacker has of those whom it learns from, or of the others; None of nobody."""
+    def background(self) -> Background:
+        """Return what the attacker has: photos of which there is a release."""
         lists = zip(self.clean, self.own, self.known, strict=True)
-        there = [(a, b[0], i.person) for a, b, i in lists if b and (i.person in self.learnt) == learnt]
-        clean, own, people = zip(*there, strict=True) if there else ((), (), ())
-        return Background(clean, own, people, Counter(item.person for item in self.probes)) if there else None
-
-
-@dataclass(frozen=True)
-class Left:
-    """What is left of the photos: the names of the `measures`, those of each release, and those of all."""
-
-    measures: tuple[str, ...]
-    alone: Mapping[str, tuple[float | None, ...]]
-    together: Mapping[str, float | None]
+        there = [(clean, own[0], item.person) for clean, own, item in lists if own]
+        return Background(*zip(*there, strict=True)) if there else Background((), (), ())
 
 
 def release_all(dataset: Dataset, setting: Setting, seed: int) -> Released:
     parts, nothing = split(dataset), Setting(None)
     clean = tuple(one[0] for one in nothing.all_shown(parts.known, seed) if one is not None)
-    groups = (parts.known, parts.probes, parts.strangers)
-    own, shown, strangers = (tuple(setting.all_shown(items, seed)) for items in groups)
-    return Released(parts.known, parts.probes, clean, own, shown, strangers, parts.learnt)
+    own, shown = (tuple(setting.all_shown(items, seed)) for items in (parts.known, parts.probes))
+    return Released(parts.known, parts.probes, clean, own, shown)
 
 
 def cells(
@@ -97,38 +84,37 @@ def cells(
 
     `measures` are the names of what is measured of the releases, by default all that can be taken here.
     """
-    names = usable(dataset.subject) if measures is None else tuple(measures)
+    names = usable() if measures is None else tuple(measures)
     releases = release_all(dataset, setting, seed)
     shown = [None if one is None else one[0].image for one in releases.shown]
-    left = Left(names, *measure_all(names, [item.read().image for item in releases.probes], shown))
+    left = measure_all(names, [item.read().image for item in releases.probes], shown)
     for attack in attacks:
         yield cell_of(dataset, setting, attack, releases, left, seed)
 
 
 def cell_of(
-    dataset: Dataset, setting: Setting, attack: Attack, releases: Released, left: Left, seed: int
+    dataset: Dataset, setting: Setting, attack: Attack, releases: Released, left: Measured, seed: int
 ) -> Cell:
-    """Return what one attack makes of releases; those that do not exist count as its failures."""
+    """Return what one attack makes of releases; those that do not exist count as its failures.
+
+    `left` has each measure of each release.
+    """
     people = [item.person for item in releases.probes]
-    names, apart = tuple(sorted(set(people))), dict[str, float | None]()
-    if releases.learnt:
-        scores, apart = attacked_apart(attack, releases, names)
-    else:
-        background = releases.background(learnt=False)
-        fitted = attack.fit(background) if background is not None and len(background.names) > 1 else None
-        scores = score_releases(fitted, releases.shown, names, joint=attack.joint, seed=seed)
+    names, background = tuple(sorted(set(people))), releases.background()
+    fitted = attack.fit(background) if len(background.names) > 1 else None
+    scores = score_releases(fitted, releases.shown, names)
     verified = [verification_rates(scores, people, far=far) for far in FARS]
     shown = [one for one in releases.shown if one is not None]
     guarantees = [one[1] for one in shown]
     covered = all(_all_hidden(one[0]) for one in shown)
     stated = next((one.to_json() for one in guarantees if one is not None), None)
     least = None
-    if setting.method is not None and not attack.joint:
+    if setting.method is not None:
         pixels = max((one[0].hidden.size for one in shown), default=1)
         whole = covered and len({one[0].image.shape for one in shown}) == 1
         least = bound(guarantees, people, pixels=pixels, whole=whole)
     return Cell(
-        of=depends_on(dataset, setting, attack, seed, left.measures),
+        of=depends_on(dataset, setting, attack, seed, tuple(left)),
         people=tuple(names.index(person) for person in people),
         right=round_values(identification_rates(scores, people)),
         near=round_values(identification_rates(scores, people, rank=min(NEAR, len(names)))),
@@ -139,73 +125,22 @@ def cell_of(
         accepted_3=_true_accept_rate(verified[1]),
         guarantee=stated,
         bound=None if least is None else float(up(min(1.0, least), DIGITS)),
-        utility=left.alone,
-        together=left.together,
-        apart=apart,
+        utility=left,
         covers=None if stated is None else WHOLE if covered else PARTS,
     )
 
 
-def attacked_apart(
-    attack: Attack, releases: Released, names: tuple[str, ...]
-) -> tuple[Scores, dict[str, float | None]]:
-    """Return the scores of an attacker who learnt from other people and enrolled these, and what is of this
-    split alone: verification of releases against clean photos and against releases, and open-set naming.
-    """
-    learnt, gallery = releases.background(learnt=True), releases.background(learnt=False)
-    enough = all(one is not None and len(one.names) > 1 for one in (learnt, gallery))
-    copy = fresh(attack.fit(learnt)) if enough and learnt is not None else None
+def score_releases(fitted: Fitted | None, shown: Sequence[Shown], names: tuple[str, ...]) -> Scores:
+    """Return the scores of releases; NaN where nothing can be said.
 
-    def against(own: Background | None, shown: Sequence[Shown]) -> Scores:
-        return score_releases(copy().enrol(own) if copy and own else None, shown, names)
-
-    people = [item.person for item in releases.probes]
-    found: dict[str, float | None] = {}
-    kinds = {
-        "original": gallery and replace(gallery, released=gallery.originals),
-        "private": gallery and replace(gallery, clean=gallery.released),
-    }
-    for kind, own in kinds.items():
-        verified = [verification_rates(against(own, releases.shown), people, far=far) for far in FARS]
-        found[f"{kind}_equal_error"] = round(equal_error_rate(verified[0]), 9)
-        found[f"{kind}_tar_far_1e-2"], found[f"{kind}_tar_far_1e-3"] = map(_true_accept_rate, verified)
-    scores = against(gallery, (*releases.shown, *releases.strangers))
-    owners = [*people, *("" for _ in releases.strangers)]
-    enough = OPEN * len(releases.strangers) >= 1
-    found["open_set"] = round(open_set(scores, owners, far=OPEN).value, 9) if enough else None
-    return Scores(scores.likeness[: len(people)], names), found
-
-
-def score_releases(
-    fitted: Fitted | None,
-    shown: Sequence[Shown],
-    names: tuple[str, ...],
-    *,
-    joint: bool = False,
-    seed: int = 0,
-) -> Scores:
-    """Return the scores of releases, each scored alone unless `joint`; NaN where nothing can be said.
-
-    Each is scored by a fresh copy of the attacker, which knows of no other.
+    Each is scored alone, as bounds are about one release, by a copy of the attacker that knows of no other.
     """
     likeness = np.full((len(shown), len(names)), np.nan)
-    rows = [row for row, one in enumerate(shown) if one is not None]
-    if fitted is not None and rows:
-        copy = fresh(fitted)
-        for part in _parts(rows, joint=joint, seed=seed):
-            found = copy().score([shown[row][0] for row in part])  # type: ignore[index]
-            likeness[part] = _likeness_to(found, names)
+    copy = None if fitted is None else fresh(fitted)
+    for row, one in enumerate(shown):
+        if copy is not None and one is not None:
+            likeness[row] = _likeness_to(copy().score([one[0]]), names)[0]
     return Scores(_finite(likeness), names)
-
-
-def _parts(rows: Sequence[int], *, joint: bool, seed: int) -> list[list[int]]:
-    """Return which releases an attacker sees together: each alone, as the bound is about one release, or all.
-
-    They are shuffled, as they are sorted by person, and their order must tell nothing.
-    """
-    order = np.argsort(SeededBits(seed, "the order of releases").words(len(rows)), kind="stable")
-    shuffled = [rows[place] for place in order]
-    return [shuffled] if joint else [[row] for row in shuffled]
 
 
 def _likeness_to(found: Scores, names: Sequence[str]) -> Float64[np.ndarray, "releases people"]:

@@ -13,12 +13,10 @@ from typing import Any, Final
 
 from dpveil.bench.bounds import up
 from dpveil.bench.cells import Cell
-from dpveil.bench.data import PEOPLE, PHOTOS
 from dpveil.bench.league import SHOWN as KEPT
 from dpveil.bench.league import League, Place, cautions, leagues, settings_in_words
 from dpveil.bench.setting import NOTHING
 from dpveil.bench.table import STRONGEST, Row
-from dpveil.bench.utility import UTILITIES
 from dpveil.core.guarantee import count_noun
 from dpveil.core.rationals import Json
 
@@ -60,28 +58,6 @@ def _draw(axes: Any, places: Sequence[Place]) -> None:
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-SHOWN: Final = (
-    ("method", "method"),
-    ("attack", "attack"),
-    ("success", "success"),
-    ("interval", "95 %"),
-    ("chance", "chance"),
-    ("bound", "bound"),
-    ("failures", "failures"),
-    ("near", "among 5"),
-    ("equal_error", "EER"),
-    ("tar_far_1e-2", "TAR, FAR 1 %"),
-)
-"""Columns of the table of every number, and their headers."""
-ABOUT: Final = {
-    PHOTOS: "In every table attackers know other photos of everybody (split by photos).",
-    PEOPLE: "In every table attackers learnt from other people, and enrolled these (split by people).",
-}
-"""What a split means, by its name."""
-TEXTS: Final = ("method", "attack")
-SAME: Final = ("dataset", "method", "parameters")  # what names a setting in tables
-
-
 def page(
     cells: Sequence[Cell],
     table: Sequence[Row],
@@ -99,8 +75,6 @@ def page(
         leagues="".join(_league(one, several=len(names) > 1) for one in found),
         figures="".join(_figure(name, found) for name in names),
         strength=_strength(table),
-        left=_measures_table(measures),
-        every=_every(table),
         provenance=_provenance(about),
     )
 
@@ -113,9 +87,8 @@ def _summary(cells: Sequence[Cell], table: Sequence[Row]) -> str:
         f"{name}: {count} releases of {people} people, of which a guess names {100 * chance:.1f} %"
         for name, count, people, chance in sorted(releases, key=str)
     )
-    splits = " ".join(ABOUT[name] for name in sorted({row.values["split"] for row in table}))
     sides = f"{count_noun(len(methods), 'method')} against {count_noun(len(attacks), 'attack')}"
-    return f"{sides[0].upper()}{sides[1:]}. {told}. {splits}"
+    return f"{sides[0].upper()}{sides[1:]}. {told}. Attackers know other photos of everybody."
 
 
 def alarm(row: Row) -> str:
@@ -173,35 +146,6 @@ def _breakable_label(label: str) -> str:
     return html.escape(label).replace("(", "<wbr>(").replace("+", "<wbr>+")
 
 
-def _measures_table(measures: Sequence[Mapping[str, str]]) -> str:
-    names = list(dict.fromkeys(row["measure"] for row in measures))
-    settings: dict[tuple[str, ...], dict[str, str]] = {}
-    for row in measures:
-        settings.setdefault(tuple(row[name] for name in SAME), {})[row["measure"]] = _interval(row)
-    units = [UTILITIES[name].unit if name in UTILITIES else "" for name in names]
-    heads = [
-        f"{name}<br><span class=small>{html.escape(unit)}</span>"
-        for name, unit in zip(names, units, strict=True)
-    ]
-    head = "".join(f"<th class=n>{one}</th>" for one in heads)
-    lines = []
-    for key, values in settings.items():
-        cells = "".join(f"<td class=n>{values.get(name, '')}</td>" for name in names)
-        words = html.escape(settings_in_words({"parameters": key[2]}))
-        lines.append(f"<tr><td>{key[1]}<br><span class=small>{words}</span></td>{cells}</tr>")
-    return _scrolling(f"<table><tr><th>method</th>{head}</tr>{''.join(lines)}</table>", "What is left")
-
-
-def _interval(row: Mapping[str, str]) -> str:
-    mean, *ends = (_short(row[name]) for name in ("mean", "low", "high"))
-    return f"{mean}<br><span class=small>{'–'.join(ends) if all(ends) else ''}</span>"
-
-
-def _short(text: str) -> str:
-    value = abs(float(text)) if text else 0.0
-    return f"{float(text):.{2 if value < 10 else 1 if value < 100 else 0}f}" if text else ""
-
-
 def _figure(dataset: str, found: Sequence[League]) -> str:
     drawn = frontier([place for league in found if league.dataset == dataset for place in league.places])
     if drawn is None:
@@ -236,22 +180,6 @@ def _rate(row: Row | None) -> str:
 
 def _setting_of(row: Row) -> tuple[str, str, str]:
     return row.values["dataset"], row.values["method"], row.values["parameters"]
-
-
-def _every(table: Sequence[Row]) -> str:
-    head = "".join(f"<th class={'t' if name in TEXTS else 'n'}>{title}</th>" for name, title in SHOWN)
-    return _scrolling(f"<table><tr>{head}</tr>{''.join(map(_line, table))}</table>", "Every number")
-
-
-def _line(row: Row) -> str:
-    values = {**row.values, "interval": f"{row.low:.2f}–{row.high:.2f}"}
-    cells = []
-    for name, _ in SHOWN:
-        text = html.escape(values[name])
-        if name == "method":
-            text += f"<br><span class=small>{html.escape(settings_in_words(row.values))}</span>"
-        cells.append(f"<td class={'t' if name in TEXTS else 'n'}>{text}</td>")
-    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _provenance(about: Mapping[str, Json]) -> str:

@@ -35,7 +35,6 @@ from dpveil.opencv import cv2
 ABOUT: Final = "run.json"
 RESULTS: Final = "results.csv"
 MEASURES: Final = "utility.csv"
-DOCUMENT: Final = "results.json"
 REPORT: Final = "report.html"
 FORMAT: Final = "dpveil.run/1"
 FINISHED: Final = "finished"
@@ -97,22 +96,13 @@ def finish(folder: Path, cells: Sequence[Cell], command: str, notes: Sequence[st
     """Write the tables and the report of all cells together, and return the rows of results.csv."""
     table, measures = rows(cells), utility(cells)
     about = provenance(cells, command, notes)
-    texts = tables(table, measures, about)
-    files = {**texts, REPORT: page(cells, table, measures, about), ABOUT: _text(about)}
+    files = {**tables(table, measures), REPORT: page(cells, table, measures, about), ABOUT: _text(about)}
     write_together([(folder / name, text.encode()) for name, text in files.items()], replace=True)
     return table
 
 
-def tables(
-    table: Sequence[Row], measures: Sequence[dict[str, str]], about: dict[str, Json]
-) -> dict[str, str]:
-    results = [dict(row.values) for row in table]
-    document: dict[str, Any] = {"about": dict(about), "results": results, "utility": list(measures)}
-    return {
-        RESULTS: to_csv(COLUMNS, results),
-        MEASURES: to_csv(UTILITY, measures),
-        DOCUMENT: _text(document),
-    }
+def tables(table: Sequence[Row], measures: Sequence[dict[str, str]]) -> dict[str, str]:
+    return {RESULTS: to_csv(COLUMNS, [row.values for row in table]), MEASURES: to_csv(UTILITY, measures)}
 
 
 def provenance(cells: Sequence[Cell], command: str, notes: Sequence[str]) -> dict[str, Json]:
@@ -153,7 +143,7 @@ class Job:
     @property
     def keys(self) -> tuple[str, ...]:
         """The names of the cells, in the order of the attacks."""
-        of = (self.dataset, self.setting), (self.seed, usable(self.dataset.subject))
+        of = (self.dataset, self.setting), (self.seed, usable())
         return tuple(key_of(depends_on(*of[0], attack, *of[1])) for attack in self.attacks)
 
 
@@ -283,12 +273,12 @@ def check(folder: Path) -> tuple[list[Cell], list[str]]:
         return cells, problems
     try:
         table = rows(cells)
-        made = tables(table, utility(cells), about)
+        made = tables(table, utility(cells))
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
         raise DataError(f"the cells of {folder} do not fit together", hint="run it again") from error
     problems += [
         f"{name} is not what the cells say"
-        for name in (RESULTS, MEASURES, DOCUMENT)
+        for name in (RESULTS, MEASURES)
         if read_run_file(folder / name) != made[name].encode()
     ]
     problems += [alarm(row) for row in table if row.above]

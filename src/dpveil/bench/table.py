@@ -8,14 +8,13 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
 from dpveil.attacks.measures import by_person, ends, mean_of_draws
 from dpveil.bench.bounds import up
-from dpveil.bench.cells import APART, Cell
-from dpveil.bench.data import PHOTOS
+from dpveil.bench.cells import Cell
 from dpveil.bench.utility import UTILITIES
 from dpveil.core.rationals import Json
 from dpveil.errors import DataError
@@ -43,8 +42,6 @@ COLUMNS: Final = (
     "equal_error",
     "tar_far_1e-2",
     "tar_far_1e-3",
-    "split",
-    *APART,
 )
 UTILITY: Final = ("dataset", "method", "parameters", "measure", "mean", "low", "high", "releases")
 STRONGEST: Final = "strongest"  # what the row is called of the attack that names most
@@ -71,16 +68,13 @@ class Row:
     above: bool = False
 
 
-Bounded = TypeVar("Bounded", Cell, Row)
-
-
 def rows(cells: Sequence[Cell]) -> list[Row]:
     """Return a row for each cell, and after those of a setting one for its strongest attacker."""
     made: list[Row] = []
     for group in settings(cells):
         made += [_row(cell, cell.of["attack"], _rate(cell), cell) for cell in group]
         if len(group) > 1:
-            made.append(_row(group[0], STRONGEST, strongest(comparable_cells(group)), None))
+            made.append(_row(group[0], STRONGEST, strongest(group), None))
     tests = sum(row.bound is not None for row in made)
 
     def exceeds_bound(row: Row) -> bool:
@@ -98,7 +92,7 @@ def settings(cells: Sequence[Cell]) -> list[list[Cell]]:
     """Return the cells in groups of one data set and setting, in their order."""
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
-        names = ("data", "data_sha256", "split", "method", "parameters", "seed")
+        names = ("data", "data_sha256", "method", "parameters", "seed")
         of = {name: cell.of.get(name) for name in names}
         groups.setdefault(json.dumps(of, sort_keys=True), []).append(cell)
     for group in groups.values():
@@ -110,16 +104,7 @@ def settings(cells: Sequence[Cell]) -> list[list[Cell]]:
 
 def _common(cell: Cell) -> tuple[object, ...]:
     """What the cells of all attacks on the same releases have in common."""
-    return cell.people, cell.chance, cell.guarantee, cell.covers, cell.utility, cell.together
-
-
-def comparable_cells(cells: Sequence[Bounded]) -> list[Bounded]:
-    """Return the cells or rows of which the strongest is taken: those with a bound below 1, or all.
-
-    An attacker who looks at all releases together has none, and may exceed that of the others, which is about
-    one release: a risk above the bound beside it would read as a broken promise.
-    """
-    return [cell for cell in cells if cell.bound is not None and cell.bound < 1] or list(cells)
+    return cell.people, cell.chance, cell.guarantee, cell.covers, cell.utility
 
 
 def exceeds(success: float, bound: float, releases: int, tests: int) -> bool:
@@ -184,23 +169,19 @@ def _row(cell: Cell, attack: Json, rate: tuple[float, float, float], own: Cell |
         "equal_error": None if own is None else _number(own.equal_error),
         "tar_far_1e-2": None if own is None else _number_or_none(own.accepted_2),
         "tar_far_1e-3": None if own is None else _number_or_none(own.accepted_3),
-        "split": cell.of.get("split", PHOTOS),
-        **{name: None if own is None else _number_or_none(own.apart.get(name)) for name in APART},
     }
     told = {name: "" if value is None else str(value) for name, value in texts.items()}
     return Row(told, success, low, high, None if own is None else cell.bound, own)
 
 
 def utility(cells: Sequence[Cell]) -> list[dict[str, str]]:
-    """Return a row for each setting and measure: the mean over releases with an interval over people, or the
-    measure of all releases together, which has none.
-    """
+    """Return a row for each setting and measure: the mean over releases with an interval over people."""
     made = []
     for group in settings(cells):
         cell = group[0]
         own = {"dataset": cell.of["data"], "method": cell.of["method"]}
         own |= {"parameters": json.dumps(cell.of["parameters"], sort_keys=True)}
-        for name in sorted((*cell.utility, *cell.together), key=_order):
+        for name in sorted(cell.utility, key=_order):
             told = _measure(cell, name)
             if told is not None:
                 made.append({key: str(value) for key, value in {**own, "measure": name, **told}.items()})
@@ -214,9 +195,6 @@ def _order(name: str) -> tuple[int, str]:
 
 def _measure(cell: Cell, name: str) -> dict[str, Json] | None:
     """Return the mean of a measure, its interval, and of how many releases it is; None of none."""
-    if name in cell.together:
-        value, count = cell.together[name], cell.release_count
-        return None if value is None else {"mean": _number(value), "low": "", "high": "", "releases": count}
     pairs = zip(cell.utility[name], cell.people, strict=True)
     there = [(value, person) for value, person in pairs if value is not None]
     if not there:

@@ -14,7 +14,6 @@ from scipy.special import softmax
 from dpveil.assets.trained_files import default_path
 from dpveil.attacks.base import Memo, has_extra
 from dpveil.attacks.faces import face_boxes
-from dpveil.attacks.iris import Eye, eye
 from dpveil.core.arrays import Float64, UInt8
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
@@ -23,16 +22,15 @@ from dpveil.faces.attribute_model import SIDE as CROP
 from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.geometry import place
 from dpveil.faces.geometry.align import Frame
-from dpveil.faces.geometry.landmarks import Landmarks, pose_of
-from dpveil.metrics import Measure, ms_ssim, mse, psnr, ssim
-from dpveil.metrics.picture_sets import Bins, colours, frechet, sliced_wasserstein
+from dpveil.faces.geometry.landmarks import Landmarks
+from dpveil.metrics import Measure, ms_ssim, psnr, ssim
 
 Image = UInt8[np.ndarray, "h w c"]
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The face in a picture: its box and landmarks, yaw and pitch in degrees, and what a model reads.
+    """The face in a picture: its box and landmarks, and what a model reads.
 
     `likely` has the probability of every value of every attribute: the softmax of the model's scores.
     """
@@ -40,8 +38,6 @@ class Seen:
     box: Box
     points: Float64[np.ndarray, "5 2"]
     eyes: float
-    yaw: float
-    pitch: float
     read: dict[str, int]
     likely: Mapping[str, Float64[np.ndarray, " k"]] = field(default_factory=dict)
 
@@ -62,16 +58,12 @@ def _find_largest_face(image: Image, at: Box | None) -> Seen | None:
         try:
             placed = place(photo, box, frame=Frame(CROP))
             landmarks: Landmarks = placed.landmarks  # type: ignore[assignment]
-            turned = pose_of(landmarks)
         except RegionError:
             continue
         crop = np.broadcast_to(placed.crop(photo), (CROP, CROP, 3))
         likely = _likely(np.ascontiguousarray(crop))
         read = {name: int(values.argmax()) for name, values in likely.items()}
-        angles = np.degrees([turned.yaw, turned.pitch])
-        return Seen(
-            box, landmarks.points, landmarks.distance, float(angles[0]), float(angles[1]), read, likely
-        )
+        return Seen(box, landmarks.points, landmarks.distance, read, likely)
     return None
 
 
@@ -123,18 +115,6 @@ def landmark_shift(photo: Image, release: Image) -> float | None:
     return float(np.linalg.norm(first.points - second.points, axis=1).mean() / first.eyes)
 
 
-def yaw(photo: Image, release: Image) -> float | None:
-    """Return by how many degrees the turn of the head differs; None without two faces."""
-    first, second = _face_pair(photo, release)
-    return None if first is None or second is None else abs(first.yaw - second.yaw)
-
-
-def pitch(photo: Image, release: Image) -> float | None:
-    """Return by how many degrees the nod of the head differs; None without two faces."""
-    first, second = _face_pair(photo, release)
-    return None if first is None or second is None else abs(first.pitch - second.pitch)
-
-
 def agrees(name: str) -> Callable[[Image, Image], float | None]:
     """Return what says whether an attribute is read as in the photo: 0 also if no face is found."""
 
@@ -147,74 +127,23 @@ def agrees(name: str) -> Callable[[Image, Image], float | None]:
     return same
 
 
-FOUND: Final[Memo[Eye | None]] = Memo()
-BALL: Final = 2.0  # radius of an eyeball, in radii of its iris: 12 mm and 6 mm
-
-
-def _eye_pair(photo: Image, release: Image) -> tuple[Eye | None, Eye | None]:
-    """Return the eye in a photo, and that in its release if its pupil is within the photo's iris."""
-    first, second = _eye(photo), _eye(release)
-    if first is None or second is None or _pupil_distance(first, second) > first.iris.radius:
-        return first, None
-    return first, second
-
-
-def _eye(image: Image) -> Eye | None:
-    return FOUND(image, "", lambda: eye(image))
-
-
-def _pupil_distance(one: Eye, other: Eye) -> float:
-    return float(np.hypot(one.pupil.x - other.pupil.x, one.pupil.y - other.pupil.y))
-
-
-def pupil_detection(photo: Image, release: Image) -> float | None:
-    """Return 1 if the pupil is found at its place, and 0 if not; None if the photo shows none."""
-    first, second = _eye_pair(photo, release)
-    return None if first is None else float(second is not None)
-
-
-def pupil_shift(photo: Image, release: Image) -> float | None:
-    """Return how far the middle of the pupil is away, in radii of the iris; None without two pupils."""
-    first, second = _eye_pair(photo, release)
-    return None if first is None or second is None else _pupil_distance(first, second) / first.iris.radius
-
-
-def gaze(photo: Image, release: Image) -> float | None:
-    """Return by how many degrees the gaze differs, by the middles of the pupils on an eyeball of two radii of
-    the iris; None without two pupils.
-    """
-    away = pupil_shift(photo, release)
-    return None if away is None else float(np.degrees(np.arcsin(min(1.0, away / BALL))))
-
-
 Alone = Callable[[Image, Image], float | None]
 """A measure of one release, given the photo: None where it says nothing, such as about a face that the photo
 does not show."""
-Together = Callable[[Sequence[Image], Sequence[Image]], float | None]
-"""A measure of all releases, given all their photos."""
 
 HIGHEST: Final = 100.0  # PSNR in decibels of a photo that was left as it is
-SIDE: Final = 16  # side to which pictures are reduced before their colours are compared, in pixels
-EACH: Final = 20  # photos for each bin, at least, and the most bins, of the number of different bins
-MOST_BINS: Final = 100
 
 
 @dataclass(frozen=True)
 class Utility:
-    """A measure: what tables call it, its unit, which way is better, and what it needs.
-
-    `alone` is a measure of one release, and `together` one of all of them; one of the two is None. `about` is
-    what photos have to show, or an empty string for anything.
-    """
+    """A measure of one release: what tables call it, its unit, which way is better, and what it needs."""
 
     name: str
     unit: str
     better: Literal["more", "less"]
     summary: str
-    alone: Alone | None = None
-    together: Together | None = None
+    alone: Alone
     extras: tuple[str, ...] = ()
-    about: str = ""
 
     @property
     def there(self) -> bool:
@@ -229,42 +158,8 @@ def _pixels(measure: Measure) -> Alone:
     return compute
 
 
-def _colours(images: Sequence[Image]) -> np.ndarray | None:
-    """Return the colours of pictures of any sizes, n × d; None if one is too small."""
-    if len(images) < 2 or min(min(one.shape[:2]) for one in images) < SIDE:
-        return None
-    return np.concatenate([colours(rgb(one)[None], SIDE) for one in images])
-
-
-def rgb(image: Image) -> UInt8[np.ndarray, "h w 3"]:
-    return np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3)))
-
-
-def _wasserstein(photos: Sequence[Image], releases: Sequence[Image]) -> float | None:
-    rows = _colours(photos), _colours(releases)
-    return None if rows[0] is None or rows[1] is None else sliced_wasserstein(rows[0], rows[1])
-
-
-def _ndb(photos: Sequence[Image], releases: Sequence[Image]) -> float | None:
-    rows, count = (_colours(photos), _colours(releases)), min(MOST_BINS, len(photos) // EACH)
-    if rows[0] is None or rows[1] is None or count < 2:
-        return None
-    return Bins.of(rows[0], count).compare(rows[1]).ndb
-
-
-def _frechet(photos: Sequence[Image], releases: Sequence[Image]) -> float | None:
-    if len(photos) < 2:
-        return None
-    size, rows = (CROP, CROP), []
-    for of in (photos, releases):
-        crops = np.stack([cv2.resize(rgb(one), size, interpolation=cv2.INTER_AREA) for one in of])
-        rows.append(model().units(crops).astype(np.float64))
-    return frechet(*rows)
-
-
 FACES: Final = ("faces", "models")
 ROWS: Final = (
-    Utility("mse", "levels²", "less", "mean squared error of the pixels", _pixels(mse)),
     Utility("psnr", "dB", "more", "peak signal-to-noise ratio, 100 at most", _pixels(psnr)),
     Utility("ssim", "", "more", "structural similarity, windows of 7 × 7 pixels", _pixels(ssim)),
     Utility("ms-ssim", "", "more", "structural similarity at up to five scales", _pixels(ms_ssim)),
@@ -275,7 +170,6 @@ ROWS: Final = (
         "a face is found where the photo shows one",
         face_detection,
         extras=FACES,
-        about="faces",
     ),
     Utility(
         "landmarks",
@@ -284,10 +178,7 @@ ROWS: Final = (
         "how far five landmarks are away, on average, where a face is found",
         landmark_shift,
         extras=FACES,
-        about="faces",
     ),
-    Utility("yaw", "degrees", "less", "error of the head's turn", yaw, extras=FACES, about="faces"),
-    Utility("pitch", "degrees", "less", "error of the head's nod", pitch, extras=FACES, about="faces"),
     *(
         Utility(
             name,
@@ -296,71 +187,31 @@ ROWS: Final = (
             f"the attribute model reads the same {name} as in the photo; no face is another one",
             agrees(name),
             extras=FACES,
-            about="faces",
         )
         for name in ("gender", "age", "smile")
-    ),
-    Utility("pupil-found", "", "more", "the pupil is found at its place", pupil_detection, about="eyes"),
-    Utility(
-        "pupil",
-        "iris radii",
-        "less",
-        "how far the middle of the pupil is away, where it is found at its place",
-        pupil_shift,
-        about="eyes",
-    ),
-    Utility("gaze", "degrees", "less", "error of the gaze, where the pupil is found", gaze, about="eyes"),
-    Utility(
-        "wasserstein",
-        "levels",
-        "less",
-        "sliced Wasserstein distance of the colours of 16 × 16 pixels",
-        together=_wasserstein,
-    ),
-    Utility(
-        "ndb",
-        "",
-        "less",
-        "share of clusters of the photos' colours that are too full or too empty; 0.05 by chance",
-        together=_ndb,
-    ),
-    Utility(
-        "frechet",
-        "",
-        "less",
-        "Fréchet distance of the hidden units of the attribute model, which sees the whole picture",
-        together=_frechet,
-        extras=("models",),
-        about="faces",
     ),
 )
 UTILITIES: Final[Mapping[str, Utility]] = {one.name: one for one in ROWS}
 """The measures, in the order of tables."""
 
 
-def usable(subject: str) -> tuple[str, ...]:
-    """Return the names of the measures that can be taken here, of photos that show this."""
-    return tuple(name for name, one in UTILITIES.items() if one.there and one.about in ("", subject))
+def usable() -> tuple[str, ...]:
+    """Return the names of the measures that can be taken here."""
+    return tuple(name for name, one in UTILITIES.items() if one.there)
 
 
 def measure_all(
     names: Sequence[str], photos: Sequence[Image], releases: Sequence[Image | None]
-) -> tuple[dict[str, tuple[float | None, ...]], dict[str, float | None]]:
-    """Return each measure of every release, None for one that does not exist, and those of all together."""
+) -> dict[str, tuple[float | None, ...]]:
+    """Return each measure of every release; None for one that does not exist."""
     pairs = list(zip(photos, releases, strict=True))
-    alone, together = {}, {}
-    for name in names:
-        one = UTILITIES[name]
-        if one.alone is not None:
-            alone[name] = tuple(
-                None if b is None else _round_value(one.alone(np.broadcast_to(a, b.shape), b))
-                for a, b in pairs
-            )
-        if one.together is not None:
-            there = [(a, b) for a, b in pairs if b is not None]
-            value = one.together([a for a, _ in there], [b for _, b in there]) if there else None
-            together[name] = _round_value(value)
-    return alone, together
+    return {
+        name: tuple(
+            None if b is None else _round_value(UTILITIES[name].alone(np.broadcast_to(a, b.shape), b))
+            for a, b in pairs
+        )
+        for name in names
+    }
 
 
 def _round_value(value: float | None) -> float | None:

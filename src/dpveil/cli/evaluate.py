@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,8 +14,7 @@ import typer
 
 from dpveil.attacks.joint import attack, missing
 from dpveil.bench.bounds import up
-from dpveil.bench.data import SPLITS, Dataset, check_readable, load
-from dpveil.bench.data import split as split_people
+from dpveil.bench.data import Dataset, check_readable, load
 from dpveil.bench.league import cautions, leagues
 from dpveil.bench.report import alarm
 from dpveil.bench.run import Job, begin, cores, count, finish, run
@@ -37,10 +36,10 @@ if TYPE_CHECKING:
 QUICK: Final = {
     "methods": ("dp-pix", "dp-samp", "dp-svd", "snow"),
     "budgets": ("0.5", "1", "5", "20", "100"),
-    "attacks": ("pixels", "appearance", "hallucinated", "embedding", "network", "iris", "filled(iris)"),
+    "attacks": ("pixels", "restored", "embedding", "network"),
 }
 """What a run compares unless it is told; `--full` takes all methods and attacks that are installed."""
-SEVERAL: Final = ("averaged", "composed")
+SEVERAL: Final = ("averaged",)
 """Attacks on several releases of one photo, which are run where there are some."""
 AROUND: Final = ("placement", "context", "context+placement", "outside(network)")
 """Attacks that look beside the regions, which are run where regions are not the whole photo."""
@@ -116,7 +115,7 @@ def settings(
 
 
 def attacks_on(
-    names: Sequence[str], *, asked: Asked, chosen: Sequence[Setting], split: str
+    names: Sequence[str], *, asked: Asked, chosen: Sequence[Setting]
 ) -> tuple[tuple[Attack, ...], list[str]]:
     """Return the attacks with these names, or the usual ones on the `chosen` settings, and notes on those
     that cannot run; one that was asked for is refused.
@@ -129,17 +128,15 @@ def attacks_on(
     made: list[Attack] = []
     notes: list[str] = []
     for name in dict.fromkeys(names or usual):
-        one, refused = attack(name), None
-        if split == "people" and not one.enrols:
-            refused = "cannot enrol new people", "--split photos"
-        elif lacking := missing(one):
-            refused = "needs what is not installed", f"pip install 'dpveil[{','.join(lacking)}]'"
-        if refused is None:
+        one = attack(name)
+        lacking = missing(one)
+        needs, hint = "needs what is not installed", f"pip install 'dpveil[{','.join(lacking)}]'"
+        if not lacking:
             made.append(one)
         elif names:
-            raise UsageError(f"the attack {name} {refused[0]}", hint=refused[1])
+            raise UsageError(f"the attack {name} {needs}", hint=hint)
         else:
-            notes.append(f"the attack {name} is left out, as it {refused[0]}: {refused[1]}")
+            notes.append(f"the attack {name} is left out, as it {needs}: {hint}")
     return tuple(made), notes
 
 
@@ -167,7 +164,7 @@ def evaluate_command(
         list[Path] | None,
         typer.Argument(
             metavar="[DATA]...",
-            help="Folders of photos by person; or drawn, drawn-eyes.",
+            help="Folders of photos by person; or drawn.",
         ),
     ] = None,
     out: Annotated[
@@ -202,9 +199,6 @@ def evaluate_command(
             metavar="KIND", help="whole, faces, or a box x,y,w,h of every photo. Default: each method's own."
         ),
     ] = None,
-    split: Annotated[
-        str, typer.Option(metavar="KIND", help="photos: all are known. people: attackers learn from others.")
-    ] = "photos",
     releases: Annotated[
         int, typer.Option(metavar="N", min=1, max=100, help="How many releases of each photo attackers get.")
     ] = 1,
@@ -233,7 +227,7 @@ def evaluate_command(
       dpveil evaluate faces --out results --method dp-pix --epsilon 1 --epsilon 10 --attack pixels
       dpveil evaluate --check results
 
-    The folder gets results.csv, utility.csv, results.json and report.html, which needs no network. Noise is
+    The folder gets results.csv, utility.csv and report.html, which needs no network. Noise is
     seeded so that the run can be made again: nothing in it is for publication but the numbers.
     """
     if check is not None:
@@ -253,21 +247,13 @@ def evaluate_command(
         full=full,
         photos=photos,
     )
-    if split not in SPLITS:
-        raise UsageError(f"--split {split} is none", hint=" or ".join(SPLITS))
-    loaded = [load(folder, people=people, photos=asked.most_photos) for folder in data]
-    sets = [replace(one, split=split) for one in loaded]
+    sets = [load(folder, people=people, photos=asked.most_photos) for folder in data]
     if len({one.name for one in sets}) < len(sets):
         raise UsageError("two data sets have the same name", hint="rename one folder, or run them apart")
-    for one in sets:
-        split_people(one)  # refuses what cannot be split
     chosen, notes = settings(asked, sets, options_of(context))
-    attacks, left = attacks_on(attack or (), asked=asked, chosen=chosen, split=split)
+    attacks, left = attacks_on(attack or (), asked=asked, chosen=chosen)
     check_readable(sets)
-    work = []
-    for one in sets:  # attacks on what a data set shows, and those that were asked for in any case
-        about = tuple(each for each in attacks if attack or each.about in ("", one.subject))
-        work += [Job(one, each, about, seed) for each in chosen]
+    work = [Job(one, each, attacks, seed) for one in sets for each in chosen]
     replaced = begin(out, [key for job in work for key in job.keys])
     for text in (*replaced, *notes, *left):
         say.note(f"note: {text}")

@@ -347,7 +347,7 @@ SEARCH: Final[Mapping[str, Any]] = {
         ),
     ],
     "detector": Annotated[
-        Text, typer.Option(metavar="NAME", help="centerface, dlib, or auto. Default: auto.")
+        Text, typer.Option(metavar="NAME", help="centerface, or that of a plug-in. Default: centerface.")
     ],
     "detector_model": Annotated[
         Path | None,

@@ -91,10 +91,10 @@ class Album:
         looks like.
         """
         if not folder.is_dir():
-            hint = "give a folder with a folder for each person, or the one that shards are in"
+            hint = "give a folder with a folder for each person"
             raise UsageError(f"{show_path(folder)} is not a folder", hint=hint)
         layout = LAYOUTS[-1] if folders else layout_of(folder)
-        if layout.subject != "faces" or layout.name == "UTKFace":
+        if layout.name in ("CASIA-Iris", "UTKFace"):
             layout = LAYOUTS[-1]  # never one that gives photos of a folder several people
         beside = one_person_each(folder) if layout is LAYOUTS[-1] else []
         if beside and folders:
@@ -103,9 +103,7 @@ class Album:
             raise DataError(problem, hint="move it into one, or leave out --people: each counts as a person")
         found = [*{item.name: item for item in (*items_of(folder, layout), *beside)}.values()]
         if not found:
-            raise PhotoError(
-                f"there are no photos in {folder}", hint="give a folder for each person, or shards"
-            )
+            raise PhotoError(f"there are no photos in {folder}", hint="give a folder for each person")
         bare = sum(item.person.removeprefix("./") == item.name for item in found)
         how = f", read as {layout.name}: people are told apart by {layout.identity}"
         if layout is LAYOUTS[-1]:
@@ -170,9 +168,7 @@ def embed_photos(
 
 @stopping("nothing was made, and nothing is paid")
 def synthesize_command(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Photos in a folder for each person, or shards.")
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Photos in a folder for each person.")],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="A new folder for the data set.")],
     epsilon: Annotated[
         Text,
@@ -227,10 +223,10 @@ def synthesize_command(
 
     People's photos vote for synthetic faces, and only noisy counts of votes are kept (Private Evolution).
     Neighbours are two sets of photos of the same number of people, of whom one is replaced with all photos:
-    how many people there are is public. People are folders, or `person` in the .json of shards; a photo
-    without a person counts as one. Choose every option without looking at the photos. Exit code
-    1: the set was made, and some photos could not be read. Exit code 3: the ledger has less left than the
-    set costs. Once a ledger has paid, the set is written before Ctrl-C ends the command.
+    how many people there are is public. People are folders; a photo without a person counts as one. Choose
+    every option without looking at the photos. Exit code 1: the set was made, and some photos could not be
+    read. Exit code 3: the ledger has less left than the set costs. Once a ledger has paid, the set is written
+    before Ctrl-C ends the command.
     """
     check_payer(ledger, subject, seed)
     if people not in (None, FOLDERS):

@@ -42,7 +42,6 @@ class Codec(ABC):
     code, `frontal` whether every decoded head looks into the camera, as its pose is no part of the code, and
     `likely` whether its decoder is for codes of faces only, so that private codes become likely ones first
     if the mechanism gains by it.
-    `posed` says whether `render` takes a pose: see `turning`.
     `attributes` are those that the decoder can be told, by their names in `VALUES` of attribute models: the
     name of the input in `render`, and its level for each value.
     `digest` is a hash of everything that determines encoding and decoding; certificates contain it. Training
@@ -57,7 +56,6 @@ class Codec(ABC):
     in_the_clear: ClassVar[tuple[str, ...]] = ()
     frontal: ClassVar[bool] = False
     likely: ClassVar[bool] = False
-    posed: ClassVar[bool] = False
     attributes: ClassVar[Mapping[str, tuple[str, tuple[float, ...]]]] = {}
 
     canvas: Canvas
@@ -79,12 +77,6 @@ class Codec(ABC):
         coordinates.
         """
         return None
-
-    def turning(self, yaw: float, pitch: float) -> Mapping[str, float]:
-        """Return what `render` is given for faces that are turned by so many degrees, if the codec is
-        `posed`.
-        """
-        raise NotImplementedError
 
     @abstractmethod
     def _encode(self, crops: Crops) -> Codes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self
@@ -165,12 +164,6 @@ CONDITIONS: Final = ("gender", "yaw", "pitch")
 """What the decoder is given beside a code: gender, 1 for female and -1 for male, and angles in radians."""
 CLEAR: Final = 2.0
 """Largest gender that is passed on; training had 1. Of random codes 97 % are read as told, or 78 % at 1."""
-OBEYED: Final = 0.36
-"""The part of a yaw or pitch by which faces turn if the decoder is told it, measured with dpveil-faces'
-codec.
-"""
-WHOLE: Final = 0.6
-"""Largest angle at which decoded faces are seldom broken, in radians: they are turned by 12° then."""
 STEEP: Final = 1.2  # largest angle that is passed on, in radians
 
 
@@ -185,18 +178,10 @@ class GAN(EncoderDecoder):
     summary: ClassVar[str] = "an encoder and a decoder network, trained against a critic on noisy codes"
     source: ClassVar[str] = "Croft thesis §6.4-6.5"
     frontal: ClassVar[bool] = True
-    posed: ClassVar[bool] = True
     conditions: ClassVar[tuple[str, ...]] = CONDITIONS
     attributes: ClassVar[Mapping[str, tuple[str, tuple[float, ...]]]] = {
         "gender": ("gender", (-CLEAR, CLEAR))
     }
-
-    def turning(self, yaw: float, pitch: float) -> Mapping[str, float]:
-        """Return what `render` is given for faces that are turned by so many degrees: more than that, as
-        decoders obey in part, up to `WHOLE`.
-        """
-        asked = {"yaw": yaw, "pitch": pitch}
-        return {name: max(-WHOLE, min(WHOLE, math.radians(at) / OBEYED)) for name, at in asked.items()}
 
     def render(self, codes: Codes, *, gender: float = 0.0, yaw: float = 0.0, pitch: float = 0.0) -> Crops:
         """Return the crops of codes in another gender or pose: the same code may be rendered at no cost.

@@ -65,8 +65,8 @@ class Certificate(Envelope):
     not found and stay in the clear, `post_processing` the steps applied after the draw in each region.
     `if_none` is `OTHERS` if what is missing was to be passed over, and else None.
     `terms` are what the licences of the trained files that it names allow, by those names.
-    `pose` are yaw and pitch in degrees if the faces are shown in a chosen pose. `warnings` are sentences for
-    who looks at the release; like scopes of guarantees they are made anew, and are in no certificate.
+    `warnings` are sentences for who looks at the release; like scopes of guarantees they are made anew, and
+    are in no certificate.
     `columns` names what of the original's sample lies beside the release in the clear, in a shard or Parquet
     file. `output` is None until the release is saved. `signature` is None for one that is not signed, which
     detects inconsistency, not forgery. Source: docs, "Certificate".
@@ -87,7 +87,6 @@ class Certificate(Envelope):
     if_none: Annotated[str, one_of(OTHERS)] | None = None
     post_processing: tuple[str, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
-    pose: tuple[float, float] | None = None
     terms: Mapping[str, str] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     output: Output | None = None
@@ -160,7 +159,6 @@ class Certificate(Envelope):
     def members(self) -> dict[str, Json]:
         given: dict[str, Json] = {
             "if_none": self.if_none,
-            "pose": None if self.pose is None else list(self.pose),
             "terms": dict(self.terms) or None,
             "columns": list(self.columns) or None,
         }

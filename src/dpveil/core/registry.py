@@ -213,40 +213,31 @@ CODECS: Final = Table(
 )
 DETECTORS: Final = Table(
     "detector",
-    {
-        "centerface": "dpveil.regions.detectors.centerface:CenterFace",
-        "dlib": "dpveil.regions.detectors.dlib_hog:DlibHOG",
-    },
+    {"centerface": "dpveil.regions.detectors.centerface:CenterFace"},
     group="dpveil.detectors",
     base="dpveil.regions.detectors:Detector",
 )
-"""Detectors, best first: the first whose model is installed is the default."""
+"""Detectors; the first is the default."""
 
 ATTACKS: Final = Table(
     "attack",
     {
         "pixels": "dpveil.attacks.vectors:PixelDiscriminant",
         "eigenfaces": "dpveil.attacks.vectors:Eigenfaces",
-        "appearance": "dpveil.attacks.matching:Appearance",
         "embedding": "dpveil.attacks.faces:Embedding",
         "embedding-parrot": "dpveil.attacks.faces:EmbeddingParrot",
         "network": "dpveil.attacks.networks:NetworkParrot",
-        "residual": "dpveil.attacks.preprocessing:ResidualParrot",
+        "residual": "dpveil.attacks.networks:ResidualParrot",
         "shown": "dpveil.attacks.matching:ShownPixels",
         "subspaces": "dpveil.attacks.matching:Subspaces",
         "attributes": "dpveil.attacks.faces:AttributeProfile",
-        "iris": "dpveil.attacks.iris:Iris",
         "placement": "dpveil.attacks.surroundings:Placement",
         "context": "dpveil.attacks.surroundings:Context",
         "joint": "dpveil.attacks.joint:Joint",
         "restored": "dpveil.attacks.super_resolution:Restored",
-        "hallucinated": "dpveil.attacks.super_resolution:Hallucinated",
         "denoised": "dpveil.attacks.super_resolution:Denoised",
-        "filled": "dpveil.attacks.preprocessing:Filled",
         "outside": "dpveil.attacks.surroundings:Outside",
         "averaged": "dpveil.attacks.matching:Averaged",
-        "composed": "dpveil.attacks.matching:Composed",
-        "matched": "dpveil.attacks.matching:Matched",
     },
     group="dpveil.attacks",
     base="dpveil.attacks.base:Attack",

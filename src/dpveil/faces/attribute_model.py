@@ -39,7 +39,6 @@ picture, not what a person says of themself. The pose is the side of the image t
 Glasses are in front of the eyes; a beard is a full one, a goatee, a moustache or clear stubble. The tone, how
 light the face is in the photo, is measured (`geometry.tone`); models predict the others."""
 TONE: Final = "tone"
-GLASSES: Final = "glasses"
 READ: Final[Mapping[str, tuple[str, ...]]] = {name: VALUES[name] for name in VALUES if name != TONE}
 """The attributes that a model can predict, and their values."""
 Crops = UInt8[np.ndarray, "n 128 128 3"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final
@@ -23,13 +23,12 @@ from dpveil.faces.heads import Heads, by_cells
 from dpveil.faces.objects import COVER, MixedPlacement, hidden, is_object, placed_in, searched
 from dpveil.faces.portrait import Portrait
 from dpveil.faces.released import CropFace, Released
-from dpveil.mechanisms.method import TRAINED, Method, Placement, Pose
+from dpveil.mechanisms.method import TRAINED, Method, Placement
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
 from dpveil.regions.finder import Order
 
 Crops = UInt8[np.ndarray, "n s s 3"]
-Views = Callable[[Pose | None], Sequence[Released]]
 BY_LANDMARKS: Final = "position, size and angle of the face and the turn of its head, by its landmarks"
 POSE: Final = {
     "landmarks": f"{{}}, and that these were sure, {SAME}",
@@ -116,10 +115,6 @@ class FaceMethod(Method):
         """Whether released crops are turned to the yaw of their cells, which certificates state."""
         return False
 
-    @property
-    def posed(self) -> bool:
-        return False
-
     def accepts(self, finders: Sequence[Finder]) -> tuple[Finder, ...]:
         """Return the finders without margins, as the replaced area is larger than a detected box anyway.
 
@@ -196,14 +191,6 @@ class FaceMethod(Method):
     def shown(self, crops: Crops, *, bits: BitSource) -> Sequence[Released]:
         """Return the replacement of every crop, with the same draw as `release`."""
         return [CropFace(face, self.frame) for face in self.release(crops, bits=bits)]
-
-    def views(self, crops: Crops, *, bits: BitSource) -> Views:
-        """Draw every crop once; return a function that gives the replacements, as `shown` does.
-
-        It is called with None, or with a `Pose` if the method is `posed`, and draws nothing.
-        """
-        faces = self.shown(crops, bits=bits)
-        return lambda _: faces
 
     def _checked(self, crops: Crops) -> Crops:
         side = self.frame.size

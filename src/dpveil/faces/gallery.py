@@ -9,13 +9,13 @@ from typing import ClassVar
 
 from dpveil.assets.reference import AssetField
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.parameters import OneOf, OptionalCount, Positive
+from dpveil.core.parameters import OptionalCount, Positive
 from dpveil.core.rationals import Json, to_json
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.face_gallery import GALLERY, FaceGallery
 from dpveil.faces.geometry import Frame
-from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice
+from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.mechanisms.latent.base import TIME
 from dpveil.noise.bits import BitSource
 
@@ -24,14 +24,12 @@ from dpveil.noise.bits import BitSource
 class Gallery(FaceMethod):
     """A face of nobody, drawn from a gallery by the rank of its distance to the original.
 
-    `gallery` is "default", or the file of a `FaceGallery`; certificates contain its hash. `law` sets how
-    probabilities fall with the rank: "two-level" gives weight e^ε to the `near` nearest faces and 1 to all
-    others (by default the number that minimises the mean rank); "exponential" and "permute-and-flip"
-    fall smoothly and are less accurate at the same ε. Pure ε-DP for any two crops: the probabilities of two
-    ranks differ by a factor of at most e^ε, and nothing else depends on the crop (proof in
-    `mechanisms.choice.rank_choice`). `protect` and `placing` as in `FaceMethod`. Raises
-    `InvalidParameter`, `ModelError`, and `UsageError` if the default gallery is not installed. Source:
-    McKenna & Sheldon 2020; docs, "Gallery".
+    `gallery` is "default", or the file of a `FaceGallery`; certificates contain its hash. The `near` nearest
+    faces have weight e^ε (by default the number that minimises the mean rank), and all others 1. Pure ε-DP
+    for any two crops: the probabilities of two ranks differ by a factor of at most e^ε, and nothing else
+    depends on the crop (proof in `mechanisms.choice.rank_choice`). `protect` and `placing` as in
+    `FaceMethod`. Raises `InvalidParameter`, `ModelError`, and `UsageError` if the default gallery is not
+    installed. Source: McKenna & Sheldon 2020; docs, "Gallery".
 
     >>> method = Gallery(epsilon=8, gallery="gallery sha256:" + 64 * "0")
     >>> str(method.guarantee(height=100, width=80, channels=3))
@@ -46,19 +44,14 @@ class Gallery(FaceMethod):
     help: ClassVar[Mapping[str, str]] = {
         "gallery": "The synthetic faces that are shown, or default: those of dpveil-faces.",
         "near": "How many of the nearest faces get the higher chance.",
-        "law": "two-level, exponential or permute-and-flip: how chances fall with the rank.",
     }
 
     epsilon: Positive = Positive()
     near: OptionalCount = OptionalCount(optional=True)
-    law: OneOf = OneOf(*LAWS, default="two-level")
     gallery: AssetField = AssetField(GALLERY)
 
     def __post_init__(self) -> None:
         self._check_protect()
-        if self.near is not None and self.law != "two-level":
-            problem = f"is not a parameter of the law {self.law}"
-            raise InvalidParameter("near", self.near, problem, hint="leave it out, or use two-level")
         if self.gallery.source is not None:
             self._fits()
 
@@ -100,7 +93,7 @@ class Gallery(FaceMethod):
 
     @cached_property
     def _choice(self) -> RankChoice:
-        return RankChoice(count=len(self._faces), epsilon=self.epsilon, law=str(self.law), near=self.near)
+        return RankChoice(count=len(self._faces), epsilon=self.epsilon, near=self.near)
 
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
         faces = self._faces

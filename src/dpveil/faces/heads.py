@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,7 +22,7 @@ from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED, inset
 from dpveil.faces.geometry.protection import INSET_FORMAT as JPEG
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.recombine import recombine
-from dpveil.mechanisms.method import Drawn, Image, Placement, Pose, Step
+from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.opencv import cv2
 from dpveil.regions.chroma import SURROUNDINGS, chroma_beside, recolour
@@ -30,7 +30,7 @@ from dpveil.regions.finder import reading_order
 from dpveil.regions.tiling import grow, kept_zone
 
 if TYPE_CHECKING:
-    from dpveil.faces.base import FaceMethod, Views
+    from dpveil.faces.base import FaceMethod
 
 TURNED_NOTE: Final = "{} is turned far: the whole box around the head is replaced"
 STAYS: Final = "hair, ears, jaw and neck stay as they are, and may tell who it is"
@@ -79,23 +79,19 @@ class Heads(Placement):
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return the photo with other faces; after the draw, only pixels outside the regions are read."""
-        return self.drawn(bits, steps).image
-
-    def drawn(self, bits: BitSource, steps: Sequence[Step]) -> Drawn:
-        """Return the same, with what shows it again if the method is `posed`."""
-        return self.drawn_in(
+        return self.draw_in(
             without_their_chroma(self.photo, [one.region for one in self.places]), bits, steps
         )
 
-    def drawn_in(self, photo: Photo, bits: BitSource, steps: Sequence[Step]) -> Drawn:
+    def draw_in(self, photo: Photo, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return the same of a `photo` that hides more than the one in which the faces were placed."""
         method = self.method
         crops = np.stack([one.crop(photo) if method.reads else method.blank_crop for one in self.places])
-        views = self.method.views(crops, bits=bits)
+        drawn = method.shown(crops, bits=bits)
+        # from here on nothing private is at hand: neither crops nor where faces exactly are
         places = tuple(replace(one, landmarks=None, exact=None) for one in self.places)
-        image = _shown(photo.image, method, places, views, steps, None)
-        shown = partial(_shown, image, method, places, views, steps)  # holds nothing of the original
-        return Drawn(image, shown if method.posed else None)
+        faces = [reduce(lambda shown, step: shown.after(step), steps, face) for face in drawn]
+        return recombine(photo.image, places, faces, toned=method.toned, turned=method.turned)
 
 
 def grown_to_blocks(region: Region, method: FaceMethod, photo: Photo) -> Region:
@@ -154,23 +150,6 @@ def _skin(image: Image, seen: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h
         centre, known = skin_centre(lab, sure, grey=False)
         like[tuple(np.argwhere(seen)[counts].T)] = known * near_skin(lab, centre) * sure
     return like
-
-
-def _shown(
-    image: Image,
-    method: FaceMethod,
-    places: Sequence[Placed],
-    views: Views,
-    steps: Sequence[Step],
-    pose: Pose | None,
-) -> Image:
-    """Return a photo, or a release of it, with the faces in a pose.
-
-    Pixels under regions are not read.
-    """
-    faces = [reduce(lambda shown, step: shown.after(step), steps, face) for face in views(pose)]
-    yaw = None if pose is None else round(pose.yaw)
-    return recombine(image, places, faces, toned=method.toned, turned=method.turned, yaw=yaw)
 
 
 def by_cells(method: FaceMethod, photo: Photo, boxes: Sequence[Box]) -> list[int]:

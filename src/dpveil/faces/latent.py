@@ -31,15 +31,13 @@ from dpveil.faces.attribute_budgets import (
 )
 from dpveil.faces.attribute_model import SIDE, VALUES, AttributeModel
 from dpveil.faces.attributes import READER
-from dpveil.faces.base import Crops, FaceMethod, Views
+from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.geometry import Frame
-from dpveil.faces.released import CropFace
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
 from dpveil.mechanisms.latent.base import LIKELY, SNAPPED
 from dpveil.mechanisms.latent.mixtures import likely_in
 from dpveil.mechanisms.latent.posterior import Allocation, likely
-from dpveil.mechanisms.method import Pose
 from dpveil.noise.bits import BitSource, check_bits
 
 DEFAULT_MECHANISMS: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}
@@ -96,7 +94,6 @@ class CodeSpaceFromCertificate:
 
 Answers = Mapping[str, Int64[np.ndarray, " n"]]
 """For each attribute the index of the value that is told, for each of n faces."""
-NOTHING: Final[Mapping[str, float]] = {}  # a face that is not turned
 
 
 @dataclass(frozen=True)
@@ -163,19 +160,17 @@ class DecoderInputs:
         }
         return drawn | picked
 
-    def decoded(
-        self, codec: Codec, codes: Codes, answers: Answers, turned: Mapping[str, float] = NOTHING
-    ) -> Crops:
-        """Return the decoded crops of codes whose decoder is told the answers and how to turn, no more."""
-        if not answers and not turned:
+    def decoded(self, codec: Codec, codes: Codes, answers: Answers) -> Crops:
+        """Return the decoded crops of codes whose decoder is told the answers, and no more."""
+        if not answers:
             return codec.decode(codes)
-        rows = np.stack([np.zeros(len(codes), np.int64), *answers.values()], axis=1)
+        rows = np.stack([*answers.values()], axis=1)
         out = np.empty((len(codes), *codec.canvas), np.uint8)
         for row in np.unique(rows, axis=0):
             own = (rows == row).all(axis=1)
             inputs = (codec.attributes[name] for name in answers)
-            given = {name: levels[at] for (name, levels), at in zip(inputs, row[1:], strict=True)}
-            out[own] = cast("Any", codec).render(codes[own], **given, **turned)
+            given = {name: levels[at] for (name, levels), at in zip(inputs, row, strict=True)}
+            out[own] = cast("Any", codec).render(codes[own], **given)
         return out
 
 
@@ -430,16 +425,6 @@ class Latent(FaceMethod):
         """The attribute model, or None if nothing is read."""
         return self.model.held if self.told.costs else None
 
-    @property
-    def posed(self) -> bool:
-        """Whether the decoder takes a pose, in which a code may be shown again."""
-        return self._codec.posed
-
-    def views(self, crops: Crops, *, bits: BitSource) -> Views:
-        """Draw every code once; return a function that decodes them, in a pose if the method is `posed`."""
-        codes, answers = self._released(self._checked(crops), check_bits(bits))
-        return lambda pose: [CropFace(face, self.frame) for face in self._shown(codes, answers, pose)]
-
     def _codes(self, crops: Crops) -> Codes:
         seen = crops if self._codec.canvas[2] == 3 else np.rint(crops @ GREY).astype(np.uint8)[..., None]
         return self._codec.encode(seen)
@@ -472,7 +457,6 @@ class Latent(FaceMethod):
             return likely(private, self._own, codec.statistics, bits=bits)
         return likely_in(codec.prior, private, self._own, codec.statistics, bits=bits)
 
-    def _shown(self, codes: Codes, answers: Answers, pose: Pose | None = None) -> Crops:
-        turned = {} if pose is None else self._codec.turning(*pose)
-        released = self.told.decoded(self._codec, codes, answers, turned)
+    def _shown(self, codes: Codes, answers: Answers) -> Crops:
+        released = self.told.decoded(self._codec, codes, answers)
         return np.ascontiguousarray(np.broadcast_to(released, (*released.shape[:3], 3)))

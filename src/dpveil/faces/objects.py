@@ -17,7 +17,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import NoRegion
 from dpveil.faces.heads import Heads, without_their_chroma
-from dpveil.mechanisms.method import Drawn, Image, Placement, Step
+from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.mechanisms.pixel.base import Pixels
 from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.noise.bits import BitSource
@@ -44,14 +44,11 @@ class MixedPlacement(Placement):
         self.notes = () if heads is None else heads.notes
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
-        return self.drawn(bits, steps).image
-
-    def drawn(self, bits: BitSource, steps: Sequence[Step]) -> Drawn:
         covered = self.covers.draw(bits, steps)
         if self.heads is None:
-            return Drawn(covered)
+            return covered
         photo = Photo(covered, self.photo.grid, blocks=self.photo.blocks)
-        return self.heads.drawn_in(without_their_chroma(photo, self.regions), bits, steps)
+        return self.heads.draw_in(without_their_chroma(photo, self.regions), bits, steps)
 
 
 def is_object(region: Region) -> bool:

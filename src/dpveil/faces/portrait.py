@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache, partial, reduce
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Final
 
 import cv2
@@ -21,12 +21,12 @@ from dpveil.faces.geometry.place import check
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.heads import LEAST
 from dpveil.faces.released import HeadFace, portrait
-from dpveil.mechanisms.method import Drawn, Image, Placement, Pose, Step
+from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Faces
 
 if TYPE_CHECKING:
-    from dpveil.faces.base import FaceMethod, Views
+    from dpveil.faces.base import FaceMethod
 
 SOFT: Final = 0.12
 """Standard deviation of the blur beside the square, and the distance over which it sets in, relative to the
@@ -48,30 +48,14 @@ class Portrait(Placement):
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return an image of the photo's size that depends on the released crop only."""
-        return self.drawn(bits, steps).image
-
-    def drawn(self, bits: BitSource, steps: Sequence[Step]) -> Drawn:
-        """Return the same, with what shows it again if the method is `posed`."""
-        method = self.method
+        method, size = self.method, self.photo.image.shape
         crop = canonical(self.photo, method.frame, method.placing) if method.reads else method.blank_crop
-        views = method.views(crop[None], bits=bits)
-        shown = partial(_shown, self.photo.image.shape, self.method.frame, views, steps)
-        return Drawn(shown(None), shown if self.method.posed else None)
-
-
-def _shown(size: Shape, frame: Frame, views: Views, steps: Sequence[Step], pose: Pose | None) -> Image:
-    """Return a portrait of height, width and channels with the face in a pose."""
-    face = reduce(lambda shown, step: shown.after(step), steps, views(pose)[0])
-    if isinstance(face, HeadFace) and isinstance(face.gallery, HeadGallery):
-        return _alone(face, size)
-    return spread(face.crop(frame), size)
-
-
-def _alone(head: HeadFace, size: Shape) -> Image:
-    """Return a portrait of a head, of this height, width and channels."""
-    height, width, channels = size
-    shown = portrait(head, height, width)
-    return shown if channels == 3 else cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)[..., None]
+        drawn = method.shown(crop[None], bits=bits)[0]
+        face = reduce(lambda shown, step: shown.after(step), steps, drawn)
+        if not isinstance(face, HeadFace) or not isinstance(face.gallery, HeadGallery):
+            return spread(face.crop(method.frame), size)
+        shown = portrait(face, *size[:2])
+        return shown if size[2] == 3 else cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)[..., None]
 
 
 @lru_cache(maxsize=1)

@@ -158,15 +158,15 @@ class FaceFound:
 class Faces(Finder):
     """One box for every face that a detector finds; missed faces stay in the clear.
 
-    `detector` is "centerface", "dlib", a plug-in's, or "auto": the first of centerface and dlib that is
-    installed. A face must score at least `threshold` (between 0 and 1, default:
-    the detector's own) and have at least `min_face` pixels on its longer side. The search runs on the photo
-    downscaled to `long_side` pixels, and on tiles of it for smaller faces, down to a height of `smallest`
-    pixels (default: what 16 megapixels of tiles show). Each box is extended by `margin` times its width or
-    height on every side and clipped to the photo. Faces are numbered from 1 in reading order of their boxes
-    without margin, and never merged: overlapping boxes each read the original, and their costs add. `only`
-    and `exclude` select by number, and `likeness` by pixels (`dpveil.faces.likeness`). Raises
-    `InvalidParameter`, `UnknownName`. Source: docs, "Faces"; CenterFace (arXiv 1911.03599).
+    `detector` is "centerface", that of a plug-in, or "auto": centerface. A face must score at least
+    `threshold` (between 0 and 1, default: the detector's own) and have at least `min_face` pixels on its
+    longer side. The search runs on the photo downscaled to `long_side` pixels, and on tiles of it for smaller
+    faces, down to a height of `smallest` pixels (default: what 16 megapixels of tiles show). Each box is
+    extended by `margin` times its width or height on every side and clipped to the photo. Faces are numbered
+    from 1 in reading order of their boxes without margin, and never merged: overlapping boxes each read the
+    original, and their costs add. `only` and `exclude` select by number, and `likeness` by pixels
+    (`dpveil.faces.likeness`). Raises `InvalidParameter`, `UnknownName`. Source: docs, "Faces"; CenterFace
+    (arXiv 1911.03599).
 
     >>> Faces(only=(3, 1), min_face=40).only
     (1, 3)
@@ -222,11 +222,6 @@ class Faces(Finder):
         if self.margin not in (0, MARGIN):
             raise InvalidParameter("margin", str(float(self.margin)), reason, hint="leave it out")
         return replace(self, margin=0)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Return the detector's warnings if the user did not choose it."""
-        return self._detector.notes if self.detector == AUTO else ()
 
     @property
     def at_once(self) -> int:

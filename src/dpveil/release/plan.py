@@ -243,12 +243,11 @@ class Plan:
         if self.photo.blocks is not None:
             self.photo.blocks()  # of a JPEG that cannot be written again nothing is paid for
         paid = None if ledger is None else pay(ledger, subject, key, certificate, self.coverage, **more)
-        drawn = self.placement.drawn(source, self.post_processing)
-        image, blocks = drawn.image, None
+        image, blocks = self.placement.draw(source, self.post_processing), None
         if self.photo.blocks is not None:
             image, blocks = keep_blocks(self.photo, image, self.placement.regions)
         image.flags.writeable = False
-        return Release(image, certificate, self.remarks, drawn.again, paid, blocks)
+        return Release(image, certificate, self.remarks, paid, blocks)
 
     def _certificate(self, quote: Quote | None, bits: str) -> Certificate:
         made: dict[str, Any] = {

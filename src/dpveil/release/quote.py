@@ -27,7 +27,6 @@ from dpveil.mechanisms.method import Method, Size
 from dpveil.release.words import (
     CHOSEN,
     MISSING,
-    POSED,
     bit_cautions,
     cautions,
     clear_parts,
@@ -229,8 +228,7 @@ def with_sentences(certificate: Certificate) -> Certificate:
         return replace(certificate, warnings=(UNPROTECTED,))
     missing = tuple(MISSING.format(text) for text in certificate.exposed_requests)
     quote = quote_of(certificate)
-    posed = () if certificate.pose is None else (POSED.format(*certificate.pose),)
-    warnings = (*bit_cautions(certificate.bits), *quote.warnings(sizes=MOST_SIZES), *missing, *posed)
+    warnings = (*bit_cautions(certificate.bits), *quote.warnings(sizes=MOST_SIZES), *missing)
     return replace(certificate, guarantees=quote.guarantees, composition=quote.total, warnings=warnings)
 
 

@@ -27,7 +27,6 @@ from dpveil.errors import (
     InvalidParameter,
     OutputError,
     PhotoError,
-    UsageError,
 )
 from dpveil.io import (
     FORMATS,
@@ -48,10 +47,8 @@ from dpveil.io.names import check_path, show_path
 from dpveil.io.screening import format_name
 from dpveil.io.unreadable import Refused
 from dpveil.io.writing import only_picture, sha256_of
-from dpveil.mechanisms.method import Image, Pose
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, kind_of
 from dpveil.release.keys import SigningKey, signing_key
-from dpveil.release.words import POSED
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -276,15 +273,14 @@ class Release:
 
     `certificate` states the guarantee. `notes` say how the file was converted when it was read, what
     was not searched for in it, or may have been missed; they are for the owner of the original, and are never
-    saved. `again` shows the image with its faces in another pose, if anything can: see `render`. `paid` is
-    the debit in a ledger.
+    saved.
+    `paid` is the debit in a ledger.
     `blocks` are those of an original JPEG that hold nothing of a region: a release that is a JPEG keeps them.
     """
 
     image: UInt8[np.ndarray, "h w c"]
     certificate: Certificate
     notes: tuple[str, ...] = ()
-    again: Callable[[Pose], Image] | None = None
     paid: Payment | None = None
     blocks: JpegBlocks | None = None
 
@@ -306,26 +302,6 @@ class Release:
     def _repr_png_(self) -> bytes | None:
         """Return the image as a PNG for notebooks, which store it; None for an unprotected copy."""
         return encode(self.image, "png") if self.certificate.guarantees else None
-
-    def render(self, pose: tuple[float, float]) -> Release:
-        """Return this release with its faces in another pose: nothing is drawn, and nothing is spent.
-
-        `pose` is yaw and pitch in degrees, up to 30 and 10 to either side: to the right of the picture and
-        downwards. It must be public. The decoder of a released code is told the pose, and a face in a photo
-        is then turned to the yaw; pitch is approximate. The certificate says that it is another picture of
-        the same draw. Raises `UsageError` if the method's faces cannot be turned, `InvalidParameter` for
-        another pose. Source: Croft thesis §6.4.
-        """
-        if self.again is None:
-            hint = "use latent with a codec whose decoder takes a pose, such as gan"
-            raise UsageError(f"the faces of {self.certificate.method or 'a copy'} have one pose", hint=hint)
-        asked = Pose.of(pose)
-        image = self.again(asked)
-        image.flags.writeable = False
-        pose, before = (float(asked.yaw), float(asked.pitch)), self.certificate
-        earlier = before.warnings if before.pose is None else before.warnings[:-1]
-        certificate = replace(before, pose=pose, warnings=(*earlier, POSED.format(*pose)))
-        return replace(self, image=image, certificate=certificate)
 
     def save(
         self,

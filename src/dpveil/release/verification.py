@@ -19,7 +19,6 @@ from dpveil.errors import INTACT, DPVeilError
 from dpveil.io import MAX_PIXELS, is_present, read_untrusted
 from dpveil.io.names import check_path, escape_text
 from dpveil.io.unreadable import Refused
-from dpveil.mechanisms.method import Pose
 from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.postprocessing import step_from_certificate as stated_step
@@ -379,8 +378,6 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
         yield "the post-processing is not written as its steps write it"
     if certificate.accountant != quote.accountant:
         yield f"the accountant {certificate.accountant!r} is unknown"
-    if certificate.pose is not None and (method.name != "latent" or Pose.of(certificate.pose) is None):
-        yield f"the faces of {method.name} have one pose"
 
 
 def _difference(what: str, stated: Guarantee | None, expected: Guarantee) -> str:

@@ -85,10 +85,6 @@ STORED_SO: Final = {"palette": "a palette", "PDF": "pages"}
 """What a source without blocks has, in words; those of few bits are called by these."""
 OVERLAP: Final = "{} and {} overlap: each reads the original, so their costs add"
 LARGE_DELTA: Final = Fraction(1, 100)  # a certificate warns of any δ above this
-POSED: Final = (
-    "the faces are shown in a chosen pose, yaw {:g}° and pitch {:g}°, from the draw of another release:"
-    " pictures of one draw cost no more than one of them"
-)
 MISSING: Final = "NOT FOUND: {}; what it would have protected is released as it is"
 """Warns that a requested region was not found and stays in the clear, as `if_none` allowed."""
 FEW: Final = (

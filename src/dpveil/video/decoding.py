@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, islice
 from typing import Any, Final
@@ -26,7 +25,6 @@ from dpveil.video.containers import (
     left_out_streams,
     open_container,
     picture_stream,
-    pyav,
 )
 from dpveil.video.facts import Facts, Frame, runs
 
@@ -48,7 +46,7 @@ MOST_ASPECT: Final = 4  # a pixel that is longer than this many times its other 
 
 @dataclass(frozen=True)
 class Look:
-    """What all frames of a clip share: size, format, display matrix, colours, and whether they are fields."""
+    """What all frames of a clip share: size, format, display matrix and colours."""
 
     width: int
     height: int
@@ -57,7 +55,6 @@ class Look:
     aspect: Fraction
     matrix: int
     limited: bool
-    fields: bool
     hdr: str = ""
 
 
@@ -70,6 +67,8 @@ def look_of(frame: Any, turn: bytes, aspect: Fraction | None, source: Source, mo
     check_size(frame.width, frame.height, source, most)
     if aspect and not Fraction(1, MOST_ASPECT) <= aspect <= MOST_ASPECT:
         raise source.clip_error("its pixels are not nearly square", "save it with square pixels")
+    if frame.interlaced_frame:
+        raise source.clip_error("it is interlaced", "make it whole by ffmpeg -i IN -vf bwdif OUT.mp4")
     matrix, hdr = frame.colorspace, HDR.get(frame.color_trc, "")
     if matrix in UNSTATED:
         large = frame.height > HIGH[0] or frame.width > HIGH[1]
@@ -89,7 +88,6 @@ def look_of(frame: Any, turn: bytes, aspect: Fraction | None, source: Source, mo
         aspect=Fraction(aspect or 1),
         matrix=matrix,
         limited=not full,
-        fields=bool(frame.interlaced_frame),
         hdr=hdr,
     )
 
@@ -242,12 +240,12 @@ class Reader:
             head = list(islice(self._looks(), LOOKED_AT))
             if not head:
                 raise source.clip_error("it has no frames", "give the name of a clip")
-            fields, self._clean = any(look.fields for look, _ in head), True
-            if fields or times is None or times[:LOOKED_AT] != [time for _, time in head]:
+            self._clean = True
+            if times is None or times[:LOOKED_AT] != [time for _, time in head]:
                 if not searched:
                     raise source.clip_error("its packets do not tell when each frame is shown")
-                times, self._clean, fields = self._decoded_times()
-            self._look = replace(head[0][0], fields=fields)
+                times, self._clean = self._decoded_times()
+            self._look = head[0][0]
             self._upright = Upright(self._look, source, most)
             start, steps = runs(times)
             bright = (f"brightness above white ({self._look.hdr})",) if self._look.hdr else ()
@@ -334,8 +332,7 @@ class Reader:
             look = look_of(frame, turn, aspect, self.source, self.most)
             if first is None:
                 first, angle = look, frame.rotation
-            # whether frames consist of fields may change, as it does in broadcasts
-            if frame.rotation != angle or replace(look, fields=False) != replace(first, fields=False):
+            if frame.rotation != angle or look != first:
                 same = (look.width, look.height) == (first.width, first.height)
                 what = "format" if same else "size"
                 raise self.source.clip_error(f"the {what} of its frames changes", "cut it where it does")
@@ -347,17 +344,12 @@ class Reader:
             if near is not None:
                 with as_clip_error(self.source, "its index"):
                     container.seek(near, stream=stream)
-            clock, look = Clock(self._usual, self.source), self._look
+            clock = Clock(self._usual, self.source)
             decoded = decode_frames(container, stream, self.source, numbered=near is None)
-            frames = (self._as_before(*both) for both in self._with_looks(decoded, stream))
-            plain = ((frame.pts, frame) for frame in frames)
-            for own, frame in _deinterlace(frames, look, self.source) if look.fields else plain:
-                yield clock.time(own), frame
-
-    def _as_before(self, look: Look, frame: Any) -> Any:
-        if replace(look, fields=self._look.fields) != self._look or look.fields > self._look.fields:
-            raise self.source.clip_error("its frames are not as they were when it was opened")
-        return frame
+            for look, frame in self._with_looks(decoded, stream):
+                if look != self._look:
+                    raise self.source.clip_error("its frames are not as they were when it was opened")
+                yield clock.time(frame.pts), frame
 
     def _packet_times(self, container: Any, stream: Any, decoders: frozenset[str]) -> list[int] | None:
         """Return the times that the packets state, in order; None where these may not be the frames'."""
@@ -379,14 +371,13 @@ class Reader:
         times.sort()
         return times if len(set(times)) == len(times) else None
 
-    def _decoded_times(self) -> tuple[list[int], bool, bool]:
+    def _decoded_times(self) -> tuple[list[int], bool]:
         times: list[int] = []
-        clock, fields = Clock(self._usual, self.source), False
-        for look, own in self._looks():
+        clock = Clock(self._usual, self.source)
+        for _, own in self._looks():
             times.append(clock.time(own))
-            fields |= look.fields
             self._check_number(len(times))
-        return times, not clock.repaired, fields
+        return times, not clock.repaired
 
     def _check_number(self, count: int) -> None:
         if count > MOST_FRAMES:
@@ -425,39 +416,3 @@ def decode_frames(container: Any, stream: Any, source: Source, *, numbered: bool
                 raise source.clip_error(f"{name} is damaged")
             yield frame
             count += 1
-
-
-def _deinterlace(frames: Iterator[Any], look: Look, source: Source) -> Iterator[tuple[int | None, Any]]:
-    """Yield `frames` with their times, each made of its two fields by FFmpeg's bwdif: one for one."""
-    with as_clip_error(source, "what its fields show"):
-        graph = pyav().filter.Graph()
-        size = {"width": look.width, "height": look.height, "format": look.pixels}
-        entry = graph.add_buffer(**size, time_base=Fraction(1, 25))
-        filters = graph.add("bwdif", "mode=send_frame:parity=auto:deint=interlaced")
-        end = graph.add("buffersink")
-        entry.link_to(filters)
-        filters.link_to(end)
-        graph.configure()
-    times: deque[int | None] = deque()
-    for count, frame in enumerate(frames):
-        times.append(frame.pts)
-        frame.pts, frame.time_base = count, Fraction(1, 25)
-        with as_clip_error(source, f"frame {count}"):
-            entry.push(frame)
-        yield from _pull_frames(end, times, source)
-    with as_clip_error(source, "its last frame"):
-        entry.push(None)
-    yield from _pull_frames(end, times, source)
-    if times:
-        raise source.clip_error("its last frames cannot be decoded")
-
-
-def _pull_frames(end: Any, times: deque[int | None], source: Source) -> Iterator[tuple[int | None, Any]]:
-    av = pyav()
-    while times:
-        with as_clip_error(source, "a frame"):
-            try:
-                frame = end.pull()
-            except (av.error.BlockingIOError, av.error.EOFError):
-                return
-        yield times.popleft(), frame

@@ -59,7 +59,7 @@ def draw(scene: Scene, track: Track, key: Key, image: Image, bits: BitSource) ->
     Raises `RegionError` if there is no face where one has to be, and errors of the method.
     """
     if scene.shows_face(track):
-        face = _face_method(scene).views(crop_of(scene, track, key, image)[None], bits=bits)(None)[0]
+        face = _face_method(scene).shown(crop_of(scene, track, key, image)[None], bits=bits)[0]
         return Drawn(face=reduce(lambda shown, step: shown.after(step), scene.steps, face))
     if scene.faces:  # face methods cover all else with grey, whatever it is
         return Drawn(raster=np.full((1, 1, 3), COVER.level, np.uint8))

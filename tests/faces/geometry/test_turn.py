@@ -68,8 +68,8 @@ def test_a_pose_that_was_drawn_or_chosen_is_not_turned_away(monkeypatch: pytest.
     monkeypatch.setattr(heads, "recombine", lambda image, *_, turned, **__: asked.append(turned) or image)
     there = faces((1,))
     for turned in (True, False):
-        method = SimpleNamespace(reads=True, toned=False, turned=turned, posed=False)
-        method.views = lambda crops, bits: lambda pose: [released(there[0])]
+        method = SimpleNamespace(reads=True, toned=False, turned=turned)
+        method.shown = lambda crops, bits: [released(there[0])]
         drawn = object.__new__(heads.Heads)
         drawn.photo, drawn.places, drawn.method = Photo(textured(160, 260)), there, method
         drawn.draw(SeededBits(1), ())

@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 
 from dpveil.errors import InvalidParameter, NoiseError
-from dpveil.mechanisms.choice.rank_choice import (
-    LAWS,
-    RandomisedResponse,
-    RankChoice,
-    exp_of,
-    permute_and_flip,
-)
+from dpveil.mechanisms.choice.rank_choice import RandomisedResponse, RankChoice, exp_of
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import log_above
 from dpveil_audit.distributions import finite_distribution
@@ -39,11 +33,10 @@ def given(choice, distances):
     return [choice.probabilities[order.index(y)] for y in range(choice.count)]
 
 
-@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_every_order_of_candidates_costs_epsilon_and_no_less(law, epsilon):
+def test_every_order_of_candidates_costs_epsilon_and_no_less(epsilon):
     for count in (2, 3, 4, 5):
-        choice = RankChoice(count=count, epsilon=epsilon, law=law)
+        choice = RankChoice(count=count, epsilon=epsilon)
         assert sum(choice.probabilities) == 1
         assert choice.spent <= epsilon
         assert max(choice.weights) == choice.weights[0]
@@ -52,9 +45,8 @@ def test_every_order_of_candidates_costs_epsilon_and_no_less(law, epsilon):
         assert cost >= epsilon * (1 - 1e-8)  # nothing that was paid for is wasted
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_distances_with_ties_cost_no_more(law):
-    choice = RankChoice(count=3, epsilon=2, law=law)
+def test_distances_with_ties_cost_no_more():
+    choice = RankChoice(count=3, epsilon=2)
     assert worst(lambda x: given(choice, x), list(product(GRID, repeat=3))) <= 2 * (1 + 1e-12)
 
 
@@ -76,26 +68,6 @@ def test_the_published_rate_of_permute_and_flip_costs_more_than_it_says():
         assert math.log(law[0] / law[-1]) > 1 + least
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_permute_and_flip_is_the_law_of_its_own_rate(epsilon):
-    """The integers, against enumeration of every order at the rate that gives this ratio."""
-    weights = permute_and_flip(4, epsilon, None)
-    found = [weight / sum(weights) for weight in weights]
-    low, high = 0.0, float(epsilon)
-    for _ in range(60):
-        rate = (low + high) / 2
-        law = [flipped([math.exp(-rate * r / 3) for r in range(4)], rank) for rank in range(4)]
-        low, high = (rate, high) if math.log(law[0] / law[-1]) <= epsilon else (low, rate)
-    assert np.allclose(found, law, rtol=1e-7)
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_exponential_weights_are_those_of_the_formula(epsilon):
-    choice = RankChoice(count=6, epsilon=epsilon, law="exponential")
-    wanted = np.exp(-float(epsilon) * np.arange(6) / 5)
-    assert np.allclose(np.array(choice.weights) / choice.weights[0], wanted, rtol=1e-12)
-
-
 def test_two_levels_are_e_to_the_epsilon_apart():
     choice = RankChoice(count=10, epsilon=Fraction(5, 2), near=3)
     high, low = choice.weights[0], choice.weights[-1]
@@ -108,7 +80,7 @@ def test_two_levels_are_e_to_the_epsilon_apart():
 
 def test_every_word_has_the_rank_that_its_weight_says():
     """The sampler against the law, at both ends of every rank; what is above all weights is redrawn."""
-    choice = RankChoice(count=3, epsilon=1, law="exponential")
+    choice = RankChoice(count=3, epsilon=1, near=1)
     ends = np.cumsum(choice.weights)
     shift = 64 - int(ends[-1]).bit_length()
     starts = [0, *ends[:-1].tolist()]
@@ -143,10 +115,8 @@ def test_other_distances_are_refused(distances):
 @pytest.mark.parametrize(
     ("more", "name"),
     [
-        ({"law": "gumbel"}, "law"),
         ({"near": 5}, "near"),
         ({"near": 0}, "near"),
-        ({"near": 2, "law": "exponential"}, "near"),
         ({"count": 1}, "count"),
         ({"epsilon": 0}, "epsilon"),
         ({"epsilon": None}, "epsilon"),
@@ -158,9 +128,8 @@ def test_bad_parameters_are_refused(more, name):
 
 
 def test_budgets_beyond_the_weights_are_refused():
-    for law in LAWS:
-        with pytest.raises(NoiseError):
-            _ = RankChoice(count=5, epsilon=100, law=law).weights
+    with pytest.raises(NoiseError):
+        _ = RankChoice(count=5, epsilon=100).weights
     with pytest.raises(NoiseError):
         _ = RankChoice(count=5000, epsilon=60).weights
     assert RankChoice(count=5000, epsilon=30).spent <= 30

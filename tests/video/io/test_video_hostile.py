@@ -118,11 +118,12 @@ def test_times_that_go_backwards_are_refused(tmp_path):
     assert "times of its frames go backwards" in refusal(tmp_path / "a.ts")
 
 
-def test_other_angles_and_lengths_of_pixels_are_refused(tmp_path):
+def test_other_angles_lengths_of_pixels_and_fields_are_refused(tmp_path):
     turn = (46341, 46341, 0, -46341, 46341, 0, 0, 0, 1 << 30)
     assert "90, 180 or 270°" in refusal(clip(tmp_path / "a.mp4", turn=turn))
     path = clip(tmp_path / "b.mp4", context={"sample_aspect_ratio": 16})
     assert "not nearly square" in refusal(path)
+    assert "interlaced" in refusal(clip(tmp_path / "c.mp4", options={"x264-params": "tff=1"}))
 
 
 def test_packets_that_lie_are_found_by_decoding(tmp_path, monkeypatch):

@@ -43,7 +43,6 @@ KINDS = {
     "mirror.mp4": {"turn": MIRROR, "store": lambda levels: levels[:, ::-1]},
     "transposed.mp4": {"turn": TRANSPOSED, "store": lambda levels: levels.swapaxes(0, 1)},
     "odd.webm": {"codec": "libvpx-vp9", "size": (61, 45)},
-    "fields.mp4": {"options": {"g": "3", "x264-params": "tff=1"}},
     "late.mkv": {"times": [5000 + time for time in STEPS]},
     "late.mp4": {"times": [5000 + time for time in STEPS]},
     "one.mp4": {"times": [0]},
@@ -86,7 +85,7 @@ def test_times_and_pictures_survive(tmp_path, name):
     assert shown(out) == list(zip(own, range(len(times)), strict=True))
 
 
-@pytest.mark.parametrize("name", ["h264.mp4", "open-groups.mp4", "fields.mp4", "mpeg4.avi"])
+@pytest.mark.parametrize("name", ["h264.mp4", "open-groups.mp4", "mpeg4.avi"])
 def test_any_part_has_the_frames_of_the_whole(tmp_path, name):
     with reader(clip(tmp_path / name, **KINDS[name])) as found:
         whole = list(found.frames())
@@ -119,28 +118,6 @@ def test_pixels_become_square(tmp_path):
         assert number_in(next(found.frames(5)).image) == 5
     with reader(clip(tmp_path / "b.mp4", context={"sample_aspect_ratio": Fraction(1, 2)})) as found:
         assert (found.facts.width, found.facts.height) == (64, 96)
-
-
-def test_fields_are_made_whole(tmp_path):
-    """A bar moves between the fields of a frame: it must not be shown as a comb."""
-    number = iter(range(100))
-
-    def moving(levels):
-        levels, left = np.full_like(levels, 20), 6 * next(number)
-        levels[::2, left : left + 12] = levels[1::2, left + 3 : left + 15] = 235
-        return levels
-
-    path = clip(tmp_path / "a.mp4", store=moving, options={"x264-params": "tff=1"})
-    with av.open(str(path)) as stored:
-        combs = [_comb(frame.to_ndarray(format="rgb24")) for frame in stored.decode(video=0)]
-    with reader(path) as found:
-        assert found.facts.frames == 7
-        for frame, comb in zip(found.frames(), combs, strict=True):
-            assert _comb(frame.image) < comb / 5 or frame.index in (0, 6)
-
-
-def _comb(levels):
-    return np.abs(np.diff(levels[4:-4, :, 0].astype(int), axis=0)).mean()
 
 
 @pytest.mark.parametrize(("matrix", "name"), [(1, "ITU709"), (5, "ITU601")])

@@ -31,7 +31,6 @@ def test_faces_of_nobody_cost_nothing_and_say_what_is_in_the_clear():
         "tracks 1 and 2 show one person, as the user says",
         "tilted and turned",
         "lossy video format",
-        "fields of interlaced video",
         "begins and ends, and why",
     ):
         assert part in told

@@ -175,7 +175,6 @@ ROWS: Final = ((20, 60, 200), (230, 150, 130), (128, 128, 128), (0, 255, 255))
 """Faces that differ in all that the networks read, and are read as one gender."""
 CODE: Final = TRAINED * np.array([[0.4, -0.7]])
 """The private code of every face, in the gate that holds it fixed."""
-POSE: Final = (4.0, -2.0)  # the public pose in which it is shown, in degrees: small, as poses have limits
 PIXEL: Final = SIDE // 2  # a pixel within the ellipse, in both directions; all there are alike
 ANY: Final = "a pixel"
 GREY: Final = 128
@@ -193,12 +192,8 @@ class Instead:
 
 
 def around_gate(version: NetworkVersion, case: NetworkCase) -> Iterator[Finding]:
-    """Yield how many pixels differ between releases of faces with equal private codes and answers.
-
-    In the cell's pose, and in another: what `release.render` shows.
-    """
-    found = np.stack([_release_fixed(version, case, row, pose) for row in ROWS for pose in (None, POSE)])
-    by_face = found.reshape(len(ROWS), 2, SIDE, SIDE, 3)
+    """Yield how many pixels differ between releases of faces with equal private codes and answers."""
+    by_face = np.stack([_release_fixed(version, case, row) for row in ROWS])
     yield count_finding("around", "pixels of equal codes that differ", case, by_face != by_face[:1], sees=ANY)
 
 
@@ -252,13 +247,13 @@ def bound_gate(version: NetworkVersion, setting: Drawn, *, bits: BitSource) -> I
         yield bound_finding(f"{case}, {one} and {two}", draw(one), draw(two), limit, share)
 
 
-def _release_fixed(version: NetworkVersion, case: NetworkCase, row: Row, pose: Any) -> Crops:
+def _release_fixed(version: NetworkVersion, case: NetworkCase, row: Row) -> Crops:
     """Return the release of a face whose code is drawn as `CODE`, with the same bits for every answer."""
     method = version.make(case)
     codes = lambda given, *_, **__: np.repeat(CODE, len(given), axis=0)  # noqa: E731
     method.__dict__["_own"] = Instead(method._own, release=codes)
-    view = method.views(crops_of(np.array([row], np.int64)), bits=SeededBits(1))
-    return view(pose if method.posed else None)[0].crop(method.frame)
+    (face,) = method.shown(crops_of(np.array([row], np.int64)), bits=SeededBits(1))
+    return face.crop(method.frame)
 
 
 # `latent` with codecs of networks, whole and with faults

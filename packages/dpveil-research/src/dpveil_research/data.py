@@ -16,9 +16,10 @@ from PIL import Image
 
 from dpveil.bench.items import Item
 from dpveil.bench.layouts import items_of
-from dpveil.bench.synthetic_photos import DRAWN, draw_items
+from dpveil.bench.synthetic_photos import draw_items
 from dpveil.core.photo import Photo
 from dpveil.errors import UsageError
+from dpveil_research.drawn_eyes import DrawnEye
 
 Size = tuple[int, int]
 RAFD_FACTS: Final = re.compile(r"Rafd(\d+)_\d+_\w+_(male|female)_([a-z]+)_([a-z]+)", re.IGNORECASE)
@@ -61,7 +62,7 @@ def facts_of(name: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A folder of photos of people, in any layout of `dpveil evaluate`, or the name of photos that it draws.
+    """A folder of photos of people, in any layout of `dpveil evaluate`, or the name of eyes that are drawn.
 
     They are read in `mode`, "L" or "RGB", and resized to `size`, height and width, None for none.
     """
@@ -116,7 +117,7 @@ def people_of(folder: Path) -> list[list[Item]]:
     """
     own: dict[str, list[Item]] = {}
     there = folder.is_dir()
-    found = draw_items(folder.name, None, None) if folder.name in DRAWN and not there else []
+    found = draw_items(DrawnEye, None, None) if folder.name == DrawnEye.kind and not there else []
     for item in items_of(folder) if there else found:
         if facts_of(item.name).get("view", "frontal") == "frontal":
             own.setdefault(item.person, []).append(item)

@@ -23,7 +23,6 @@ from dpveil.codecs import StoredCodec, load
 from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.mechanisms.latent import BoxLaplace
-from dpveil.metrics.picture_sets import frechet
 from dpveil.noise.bits import SeededBits
 from dpveil_research.faces import Crops, Faces, large, read_faces, seen
 from dpveil_research.li_clifton_2021 import (
@@ -38,6 +37,7 @@ from dpveil_research.li_clifton_2021 import (
     measured,
     series,
 )
+from dpveil_research.picture_sets import frechet
 from dpveil_research.plots import Panel, figure, sheet
 from dpveil_research.results import Row, clustered_mean, estimate, to_csv
 

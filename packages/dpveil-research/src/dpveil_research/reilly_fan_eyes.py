@@ -17,19 +17,18 @@ from typing import Final
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.attacks.iris import Code, code, distance, eye
-from dpveil.attacks.preprocessing import fill_commonest
-from dpveil.bench import utility
 from dpveil.bench.data import Dataset, load
 from dpveil.bench.run import one_thread
 from dpveil.bench.setting import Setting
+from dpveil.bench.synthetic_photos import draw_items
 from dpveil.postprocessing import parse
+from dpveil_research.drawn_eyes import DrawnEye
+from dpveil_research.iris import Code, code, distance, eye, fill_commonest, gaze, pupil_detection
 from dpveil_research.plots import Panel, figure
 from dpveil_research.reilly_fan_risk import MEDIAN, SVD_OF_ONE, methods
 from dpveil_research.results import Row, clustered_mean, clustered_share, estimate, to_csv
 
 SEED: Final = 2021
-DRAWN: Final = "drawn-eyes"
 EYES, PHOTOS, BASELINES = 40, 5, 2
 FALSE: Final = 0.001  # share of other eyes that pass
 FILLED: Final = "filled"
@@ -133,11 +132,16 @@ def baselines(eyes: Dataset) -> Baselines:
     return Baselines(codes, float(np.quantile(apart, FALSE)))
 
 
+def drawn(count: int, photos: int) -> Dataset:
+    """Return so many eyes that are drawn, with so many photos of each."""
+    return Dataset(DrawnEye.kind, tuple(draw_items(DrawnEye, count, photos)), count, photos)
+
+
 def make(count: int | None, told: Callable[[str], None], own: Path | None = None) -> dict[str, bytes]:
     """Return results.csv and a plot; `count` is the number of eyes, and `own` a data set in place of drawn
     ones. Raises `UsageError`.
     """
-    eyes = load(own or Path(DRAWN), people=count or EYES, photos=PHOTOS)
+    eyes = load(own, people=count or EYES, photos=PHOTOS) if own else drawn(count or EYES, PHOTOS)
     table: list[Row] = []
     with one_thread():
         known = baselines(eyes)
@@ -153,9 +157,9 @@ def make(count: int | None, told: Callable[[str], None], own: Path | None = None
 def _rows(eyes: Dataset, known: Baselines, setting: Setting, name: str, x: str) -> list[Row]:
     people, photos, releases = _released(eyes, setting, known)
     pairs = list(zip(photos, releases, strict=True))
-    found = np.array([utility.pupil_detection(a, b) or 0.0 for a, b in pairs])
-    there = [(utility.gaze(a, b), person) for (a, b), person in zip(pairs, people, strict=True)]
-    gaze = [(value, person) for value, person in there if value is not None]
+    found = np.array([pupil_detection(a, b) or 0.0 for a, b in pairs])
+    there = [(gaze(a, b), person) for (a, b), person in zip(pairs, people, strict=True)]
+    angles = [(value, person) for value, person in there if value is not None]
     published = PUBLISHED.get(name, {}).get(x)
     words = ("", "", "") if published is None else tuple("" if one is None else str(one) for one in published)
     made = []
@@ -166,7 +170,7 @@ def _rows(eyes: Dataset, known: Baselines, setting: Setting, name: str, x: str) 
         row = {"method": name, "x": x, "filter": kind, "series": f"{name}, {kind}"}
         row |= estimate("passed", clustered_share(np.array(passed), people), ".4f")
         row |= estimate("pupils", clustered_share(found, people), ".4f")
-        row |= estimate("gaze", _mean(gaze), ".3f")
+        row |= estimate("gaze", _mean(angles), ".3f")
         row |= dict(zip(("pupils_published", "gaze_published", "passed_published"), words, strict=True))
         made.append({**row, "releases": str(len(people)), "eyes": str(len(set(people)))})
     return made

@@ -17,10 +17,10 @@ from dpveil.core.rationals import Json
 from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
 from dpveil.faces.attribute_model import READ, SIDE, AttributeModel, columns_of, features
 from dpveil.faces.geometry import Frame
-from dpveil.faces.geometry.landmarks import Predictor
 from dpveil.faces.portrait import centred
 from dpveil.noise.bits import SeededBits
 from dpveil_train.labelled import NO_MORE, HandLabels, Labelled, labelled_photos
+from dpveil_train.landmarks import Predictor68
 from dpveil_train.order import Order, Progress, Trained, silent
 
 HELD_OUT: Final = 5  # the last one of so many images is held out: with many shards, the last shards
@@ -100,7 +100,7 @@ def train_attributes(order: AttributeOrder, progress: Progress = silent) -> Trai
 
 def _rows(order: AttributeOrder, progress: Progress) -> Rows:
     rows, bits = Rows(), SeededBits(order.seed, "variants")
-    finder = Predictor(68) if order.landmarks == 68 else None
+    finder = Predictor68() if order.landmarks == 68 else None
     with progress(len(order.paths), "reading") as step:
         for found in labelled_photos(order.paths, step, order.labels):
             if not isinstance(found, Labelled):

@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
 from dpveil.assets.model_cards import Card
 from dpveil.codecs.pca import NAMES, Factors, Mixture
 from dpveil.codecs.statistics import Codes
-from dpveil.metrics.picture_sets import clusters
 from dpveil.noise.bits import SeededBits, uniforms
 from dpveil_train import pca
 from dpveil_train.order import Source
@@ -23,6 +22,7 @@ COMPONENTS: Final = 12  # most components
 FACTORS: Final = 40  # most factors of a component
 CROWD: Final = 40  # least number of faces for each component, so that none is about few people
 FLOOR: Final = 0.02  # least noise variance of a coordinate, relative to its variance over all codes
+LLOYD: Final = 12  # rounds of k-means
 SETTLED: Final = 20  # last rounds, in which no component is seeded again
 
 
@@ -148,3 +148,30 @@ def start(
         noises[j] = np.maximum(own.var(axis=0) - (loadings[j] ** 2).sum(axis=1), floor)
     held = np.bincount(chosen, minlength=components) + 1.0
     return Factors(held / held.sum(), centres, loadings, np.maximum(noises, floor))
+
+
+def clusters(
+    rows: Codes, uniform: Float64[np.ndarray, " k"], rounds: int = LLOYD
+) -> tuple[Codes, Int64[np.ndarray, " n"]]:
+    """Return the centres of as many clusters as `uniform` has numbers (0 to 1), and the cluster of each row.
+
+    The start is k-means++ (Arthur & Vassilvitskii 2007), drawn by `uniform`. Centres without rows stay.
+    """
+    centres = rows[[int(uniform[0] * len(rows))]]
+    far = squares(rows, centres)[:, 0]
+    for number in uniform[1:]:
+        total = np.cumsum(far)
+        place = int(np.searchsorted(total, number * total[-1]))
+        centres = np.concatenate([centres, rows[[min(place, len(rows) - 1)]]])
+        far = np.minimum(far, squares(rows, centres[-1:])[:, 0])
+    for _ in range(rounds):
+        chosen = squares(rows, centres).argmin(axis=1)
+        for j in np.unique(chosen):
+            centres[j] = rows[chosen == j].mean(axis=0)
+    return centres, squares(rows, centres).argmin(axis=1)
+
+
+def squares(rows: Codes, centres: Codes) -> Float64[np.ndarray, "n k"]:
+    """Return the squared distance of every row from each centre."""
+    norms = (rows**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)
+    return np.asarray(np.maximum(norms - 2 * rows @ centres.T, 0))

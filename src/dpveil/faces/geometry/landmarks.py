@@ -1,10 +1,9 @@
-"""Facial landmarks by CenterFace, or by dlib's regression trees, and the pose of a head that has them."""
+"""Landmarks of faces by CenterFace, which place them, and by dlib, which align them; the pose of a head."""
 
 from __future__ import annotations
 
 import math
 import threading
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -17,14 +16,13 @@ from dpveil.assets.engines import frontal_detector
 from dpveil.assets.trained_files import INSTALL
 from dpveil.core.arrays import Float64, UInt8
 from dpveil.core.region import Box
-from dpveil.errors import InvalidParameter, RegionError, UsageError
+from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry.align import Frame, Points, Similarity, of_points
 from dpveil.opencv import cv2
 from dpveil.regions.detectors.centerface import CenterFace
 
 PACKAGE: Final = "face_recognition_models"
-FILES: Final = {5: "shape_predictor_5_face_landmarks.dat", 68: "shape_predictor_68_face_landmarks.dat"}
-OF_68: Final = (45, 42, 36, 39, 33)  # the indices among the 68 landmarks of the five
+FILE: Final = "shape_predictor_5_face_landmarks.dat"
 SEEN: Final = Frame(216, 0.4)
 """The crop given to the predictor and the detector: the upright face with a wide margin."""
 SQUARE: Final = ((0.0591, 0.0519), (0.9239, 0.9167))
@@ -56,21 +54,18 @@ NEAR: Final = 0.3  # how far each edge of the detector's square may be from SQUA
 
 @dataclass(frozen=True)
 class Limits:
-    """How sure landmarks are that count as those of a face: at most this spread, and at least this score.
-
-    A face that is `clearly` upright, by spread and score, is not looked for on its side.
-    """
+    """How sure landmarks are that count as those of a face: at most this spread, and at least this score."""
 
     spread: float
     score: float
-    clearly: tuple[float, float]
 
 
-BY_TREES: Final = Limits(0.06, -0.4, (0.04, 0.0))
+BY_TREES: Final = Limits(0.06, -0.4)
 """For 99 % of portraits of LFW the spread is below 0.04, for boxes in photographs of other things it is 0.02
 to 0.3."""
-BY_NETWORK: Final = Limits(0.0, 0.2, (0.0, 0.85))
+BY_NETWORK: Final = Limits(0.0, 0.2)
 """Of 360 faces of LFW that dlib is sure of 99 % score above 0.6, and of 220 boxes beside faces below 0.05."""
+UPRIGHT: Final = 0.85  # score of the network from which on a face is not looked for on its side
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,27 +73,20 @@ class Landmarks:
     """Landmarks of one face in pixels of the photo, (x, y), integers at the centres of pixels.
 
     `points` are five: the outer and inner corner of the eye on the right of the image, the same of the eye on
-    the left, and the base of the nose. `all68` are dlib's 68 if they were asked for. `limits` tell whether
-    they are sure. By dlib, `spread` is the root mean square deviation between different starting positions,
-    in units of the distance between the eyes, and `score` that of its frontal face detector on the aligned
-    face (its own threshold is 0). By CenterFace, which looks once, `spread` is 0, and `score` the network's.
+    the left, and the base of the nose. `limits` tell whether they are sure. By dlib, `spread` is the root
+    mean square deviation between different starting positions, in units of the distance between the eyes, and
+    `score` that of its frontal face detector on the aligned face (its own threshold is 0). By CenterFace,
+    which looks once, `spread` is 0, and `score` the network's.
     """
 
     points: Float64[np.ndarray, "5 2"]
     spread: float
     score: float
-    all68: Float64[np.ndarray, "68 2"] | None = None
     limits: Limits = BY_TREES
 
     @property
     def sure(self) -> bool:
         return self.spread <= self.limits.spread and self.score >= self.limits.score
-
-    @property
-    def upright(self) -> bool:
-        """Whether they are clearly those of a face as it was looked for."""
-        spread, score = self.limits.clearly
-        return self.spread <= spread and self.score >= score
 
     @property
     def eyes(self) -> Points:
@@ -112,20 +100,7 @@ class Landmarks:
         return float(np.hypot(*(self.eyes[1] - self.eyes[0])))
 
 
-class Locator(ABC):
-    """Finds the landmarks of a face."""
-
-    @abstractmethod
-    def near(self, image: UInt8[np.ndarray, "H W c"], box: Box, angle: float = 0.0) -> Landmarks:
-        """Return the landmarks of the face in `box`, which reaches from the forehead to the chin.
-
-        The face is looked for upright, or turned by an `angle` as that of a `Similarity`. Points are returned
-        for anything in the box: `Landmarks.sure` tells whether it is a face. Raises `RegionError` if they
-        coincide.
-        """
-
-
-class NetworkLandmarks(Locator):
+class NetworkLandmarks:
     """The landmarks of CenterFace in an upright crop of a box.
 
     Its eyes, tip of the nose and corners of the mouth give the pose of a mean head, whose own corners of the
@@ -137,7 +112,12 @@ class NetworkLandmarks(Locator):
         self._own.network = CenterFace()
 
     def near(self, image: UInt8[np.ndarray, "H W c"], box: Box, angle: float = 0.0) -> Landmarks:
-        """Return the landmarks of the face in a box, as a `Locator`."""
+        """Return the landmarks of the face in `box`, which reaches from the forehead to the chin.
+
+        The face is looked for upright, or turned by an `angle` as that of a `Similarity`. Points are returned
+        for anything in the box: `Landmarks.sure` tells whether it is a face. Raises `RegionError` if they
+        coincide.
+        """
         pose, found, score = self._found(image, box, angle)
         return Landmarks(pose.back(_explained(found)), 0.0, score, limits=BY_NETWORK)
 
@@ -158,66 +138,53 @@ class NetworkLandmarks(Locator):
         return pose, found, score
 
 
-class Predictor(Locator):
-    """dlib's shape predictor (Kazemi & Sullivan 2014) for 5 or 68 landmarks.
+class Predictor:
+    """dlib's shape predictor (Kazemi & Sullivan 2014) for five landmarks.
 
-    The file for 5 comes with the package face_recognition_models (CC0). That for 68 was trained on pictures
-    whose terms exclude commercial use: it is only loaded if the user names it with `model`, or allows the
-    package's own with `points=68`. Raises `UsageError` if a package is missing, and `InvalidParameter` for
-    another number of points or a file that is no such predictor.
+    Its file comes with the package face_recognition_models (CC0). Raises `UsageError` if a package is
+    missing.
     """
 
-    def __init__(self, points: int = 5, model: str | Path | None = None) -> None:
-        if points not in FILES:
-            raise InvalidParameter("landmarks", points, "are not known", hint="5, or 68")
-        path = model_path(points) if model is None else Path(model)
+    def __init__(self, path: Path | None = None) -> None:
         try:
             import dlib
         except ImportError as error:
             raise UsageError("landmarks need dlib, which is not installed", hint=INSTALL) from error
-        if not path.is_file():
-            raise InvalidParameter("landmark model", str(path), "is not a file", hint="name a dlib .dat file")
         self._square: Any = dlib.rectangle
-        try:
-            self._predict: Any = dlib.shape_predictor(str(path))
-        except RuntimeError as error:
-            raise InvalidParameter(
-                "landmark model", str(path), "is not a shape predictor", hint="name a dlib .dat file"
-            ) from error
-        self._check(points, path)
+        self._predict: Any = dlib.shape_predictor(str(path or model_path()))
         self._own = threading.local()
         self._own.detector = frontal_detector()
-        self.points = points
-
-    def _check(self, points: int, path: Path) -> None:
-        """Raise `InvalidParameter` if the file predicts another number of landmarks."""
-        blank = np.zeros((SEEN.size, SEEN.size, 3), np.uint8)
-        has = self._predict(blank, self._square(0, 0, 99, 99)).num_parts
-        if has != points:
-            raise InvalidParameter(
-                "landmark model", str(path), f"has {has} landmarks", hint=f"a file of {points} is needed"
-            )
 
     def near(self, image: UInt8[np.ndarray, "H W c"], box: Box, angle: float = 0.0) -> Landmarks:
-        """Return the landmarks of the face in a box, as a `Locator`."""
+        """Return the landmarks of the face in a box, as `NetworkLandmarks` does."""
+        return self.agreed(image, *self.positions(image, box, angle))
+
+    def positions(
+        self, image: UInt8[np.ndarray, "H W c"], box: Box, angle: float = 0.0
+    ) -> tuple[Similarity, Float64[np.ndarray, "starts n 2"]]:
+        """Return the pose of the face in a box, and all its landmarks from every starting position."""
         pose, many = of_box(box, angle), np.zeros((1, 5, 2))
         for starts in ROUNDS:
             many = self._ask(image, pose, starts)
-            pose = of_points(_five(np.median(many, axis=0)), SEEN.points())
-        return self._agreed(image, pose, many)
+            pose = of_points(self.five(np.median(many, axis=0)), SEEN.points())
+        return pose, many
 
-    def _agreed(
+    def five(self, found: Points) -> Float64[np.ndarray, "5 2"]:
+        """Return those of all landmarks that are in `Landmarks.points`."""
+        return found
+
+    def agreed(
         self, image: UInt8[np.ndarray, "H W c"], pose: Similarity, many: Float64[np.ndarray, "starts n 2"]
     ) -> Landmarks:
         """Return the median of the landmarks from all starting positions, with their spread and score."""
         middle = np.median(many, axis=0)
         apart = float(np.sqrt(((many - middle) ** 2).sum(axis=2).mean()))
-        five = _five(middle)
+        five = self.five(middle)
         distance = float(np.hypot(*(five[:2].mean(axis=0) - five[2:4].mean(axis=0))))
         score = self._score(image, pose)  # computed in any case, so that running time reveals less
         if not distance > 0:
             raise RegionError("the eyes of a face coincide", hint="it may not be a face, or be too small")
-        return Landmarks(five, apart / distance, score, middle if len(middle) == 68 else None)
+        return Landmarks(five, apart / distance, score)
 
     def look(self, crop: UInt8[np.ndarray, "s s 3"], frame: Frame) -> Points:
         """Return the landmarks of an aligned crop, in its pixels, from one start, without spread and
@@ -231,7 +198,7 @@ class Predictor(Locator):
         return (points + 0.5) * (frame.size / SEEN.size) - 0.5
 
     def _ask(
-        self, image: UInt8[np.ndarray, "H W c"], pose: Similarity, starts: Starts = STARTS
+        self, image: UInt8[np.ndarray, "H W c"], pose: Similarity, starts: Starts
     ) -> Float64[np.ndarray, "starts n 2"]:
         """Return the landmarks from starting positions around an aligned face, in pixels of the photo."""
         seen = pose.crop(image, SEEN)
@@ -260,15 +227,9 @@ class Predictor(Locator):
         ]
         return float(max(fits, default=-np.inf))
 
-    def of_crop(self, crop: UInt8[np.ndarray, "s s c"], frame: Frame) -> Landmarks:
-        """Return the landmarks of a crop that is already aligned to `frame`, in pixels of the crop.
 
-        Raises `RegionError` if they coincide.
-        """
-        pose = of_points(frame.points(), SEEN.points())
-        return self._agreed(crop, pose, self._ask(crop, pose))
-
-
+Locator = NetworkLandmarks | Predictor
+"""What finds the landmarks of a face in a box."""
 BOX_TO_FACE: Final = 0.85
 """Size of a face relative to that by `of_box`: CenterFace's boxes say 18 % more than landmarks do (100 photos
 of LFW). What is replaced has to hold the box, but the face that is shown need not fill it."""
@@ -284,15 +245,15 @@ def of_box(box: Box, angle: float = 0.0, frame: Frame = SEEN) -> Similarity:
     return Similarity(zoom, angle, x, y)
 
 
-def model_path(points: int = 5) -> Path:
-    """Return the predictor's file in the package face_recognition_models; raises `UsageError` without it.
+def model_path(file: str = FILE) -> Path:
+    """Return a predictor's file in the package face_recognition_models; raises `UsageError` without it.
 
     The package is not imported, as it would need pkg_resources.
     """
     spec = find_spec(PACKAGE)
     places = (spec.submodule_search_locations if spec else None) or ()
     for place in places:
-        path = Path(place) / "models" / FILES[points]
+        path = Path(place) / "models" / file
         if path.is_file():
             return path
     raise UsageError(f"landmarks need the package {PACKAGE}, which is not installed", hint=INSTALL)
@@ -300,37 +261,22 @@ def model_path(points: int = 5) -> Path:
 
 @lru_cache(maxsize=1)
 def locator() -> Locator:
-    """Return what places faces: CenterFace, or dlib's five landmarks where that is not installed.
-
-    Raises `UsageError` if neither is.
-    """
-    return NetworkLandmarks() if CenterFace.is_installed() else predictor()
+    """Return what places faces; raises `UsageError` if CenterFace is not installed."""
+    return NetworkLandmarks()
 
 
-@lru_cache(maxsize=2)
-def predictor(points: int = 5) -> Predictor:
+@lru_cache(maxsize=1)
+def predictor() -> Predictor:
     """Return the package's predictor, loaded once."""
-    return Predictor(points)
+    return Predictor()
 
 
-def _five(found: Points) -> Float64[np.ndarray, "5 2"]:
-    return found if len(found) == 5 else found[list(OF_68)]
-
-
-HEAD: Final = {
-    45: (45.0, 0.0, 11.0),
-    42: (19.4, 1.2, 0.0),
-    36: (-45.0, 0.0, 11.0),
-    39: (-19.4, 1.2, 0.0),
-    33: (0.0, 48.5, -20.0),
-    30: (0.0, 33.0, -36.0),
-    8: (0.0, 118.0, -4.0),
-    48: (-26.0, 74.0, -4.0),
-    54: (26.0, 74.0, -4.0),
-}
-"""A mean adult head in millimetres, by the index among dlib's 68 landmarks: to the right of the image, down,
-and away from the camera, from the middle between the eyes. Width and height of the five landmarks of both
-sets are means over 986 crops of UTKFace; depths, and the other four, are rounded anthropometry."""
+HEAD: Final = np.array(
+    [(45.0, 0.0, 11.0), (19.4, 1.2, 0.0), (-45.0, 0.0, 11.0), (-19.4, 1.2, 0.0), (0.0, 48.5, -20.0)]
+)
+"""The five landmarks of a mean adult head in millimetres: to the right of the image, down, and away from the
+camera, from the middle between the eyes. Width and height are means over 986 crops of UTKFace; depths are
+rounded anthropometry."""
 MARKS: Final = np.array(
     [(-33.0, -1.0, 5.5), (33.0, -1.0, 5.5), (0.0, 38.0, -36.0), (-28.0, 69.0, -4.0), (28.0, 69.0, -4.0)]
 )
@@ -372,22 +318,14 @@ class Pose:
 
 
 def pose_of(landmarks: Landmarks) -> Pose:
-    """Return the pose with the least reprojection error for 5 landmarks, or for 9 of 68.
+    """Return the pose with the least reprojection error for five landmarks.
 
-    Five landmarks give yaw to about 10° and pitch to about 15°, because their depths differ by only 3 cm.
-    Raises `RegionError` if no pose fits. Source: OpenCV's solvePnP, Levenberg–Marquardt started from a head
-    that looks straight ahead, which avoids the mirrored second solution of nearly coplanar points.
+    They give yaw to about 10° and pitch to about 15°, because their depths differ by only 3 cm. Raises
+    `RegionError` if no pose fits.
     """
-    numbers: tuple[int, ...] = OF_68
-    if landmarks.all68 is None:
-        points = landmarks.points
-    else:
-        numbers = tuple(HEAD)
-        points = landmarks.all68[list(numbers)]
     middle = landmarks.eyes.mean(axis=0)
     unit = max(landmarks.distance, float(np.hypot(*(landmarks.points[4] - middle))) / NOSE)
-    head = _head_of(points, np.array([HEAD[n] for n in numbers]), landmarks.eyes, unit)
-    return head.pose
+    return head_of(landmarks.points, HEAD, landmarks.eyes, unit).pose
 
 
 def _explained(found: Points) -> Float64[np.ndarray, "5 2"]:
@@ -397,7 +335,7 @@ def _explained(found: Points) -> Float64[np.ndarray, "5 2"]:
     """
     across, down = found[1] - found[0], found[3:].mean(axis=0) - found[:2].mean(axis=0)
     unit = max(float(np.hypot(*across)), float(np.hypot(*down)) * EYES / MOUTH)
-    return _head_of(found, MARKS, found[:2], unit).seen(np.array([HEAD[n] for n in OF_68]))
+    return head_of(found, MARKS, found[:2], unit).seen(HEAD)
 
 
 @dataclass(frozen=True, eq=False)
@@ -419,12 +357,14 @@ class _Head:
         return np.asarray(flat * (self.unit / EYE_PIXELS) + self.middle)
 
 
-def _head_of(
+def head_of(
     points: Points, places: Float64[np.ndarray, "n 3"], eyes: Float64[np.ndarray, "2 2"], unit: float
 ) -> _Head:
     """Return the head of which these places are seen at these points; raises `RegionError` if there is none.
 
-    `unit` is the distance between the eyes, were it not foreshortened.
+    `unit` is the distance between the eyes, were it not foreshortened. Source: OpenCV's solvePnP,
+    Levenberg–Marquardt started from a head that looks straight ahead, which avoids the mirrored second
+    solution of nearly coplanar points.
     """
     middle, across = eyes.mean(axis=0), eyes[1] - eyes[0]
     if not unit > 0:

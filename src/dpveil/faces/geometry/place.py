@@ -17,7 +17,7 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Frame, Similarity, of_points
 from dpveil.faces.geometry.cell import ROUNDING, Cell, cell_of, given_box
 from dpveil.faces.geometry.head_frame import HeadFrame, Shape, between, outline
-from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Locator, locator, of_box, pose_of
+from dpveil.faces.geometry.landmarks import SEEN, UPRIGHT, Landmarks, Locator, locator, of_box, pose_of
 from dpveil.faces.geometry.protection import FACE as FACE_ALONE
 from dpveil.faces.geometry.protection import PROTECTIONS, protection_of
 
@@ -142,11 +142,12 @@ def _near(asked: Locator, photo: Photo, box: Box, *, lying: bool) -> Landmarks:
     own = LOOKED.setdefault(photo, {})
     if (asked, box, lying) not in own:
         found = _looked(asked, photo, box, 0.0)
-        if lying and not (isinstance(found, Landmarks) and found.upright):
+        if lying and not (isinstance(found, Landmarks) and found.score >= UPRIGHT):
             turned = [_looked(asked, photo, box, angle) for angle in TURNS]
             sure = [one for one in turned if isinstance(one, Landmarks) and one.sure]
             best = max(sure, key=lambda one: one.score, default=None)
-            found = found if best is None or not _is_surer(best, found) else best
+            if best is not None and (isinstance(found, RegionError) or best.score > found.score):
+                found = best
         if isinstance(found, RegionError):
             raise found
         own[asked, box, lying] = found
@@ -159,11 +160,6 @@ def _looked(asked: Locator, photo: Photo, box: Box, angle: float) -> Landmarks |
         return asked.near(photo.image, box, angle)
     except RegionError as error:
         return error
-
-
-def _is_surer(one: Landmarks, other: Landmarks | RegionError) -> bool:
-    """Whether a face looks more like one turned than upright."""
-    return isinstance(other, RegionError) or (one.score > other.score and one.spread <= other.spread)
 
 
 def check(found: Landmarks, label: str = "face") -> Landmarks:

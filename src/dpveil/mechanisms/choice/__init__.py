@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from dpveil.mechanisms.choice.rank_choice import LAWS, RandomisedResponse, RankChoice
+    from dpveil.mechanisms.choice.rank_choice import RandomisedResponse, RankChoice
 
-__all__ = ["LAWS", "RandomisedResponse", "RankChoice"]
+__all__ = ["RandomisedResponse", "RankChoice"]
 
-__getattr__, __dir__ = lazy(__name__, {"rank_choice": "LAWS RandomisedResponse RankChoice"})
+__getattr__, __dir__ = lazy(__name__, {"rank_choice": "RandomisedResponse RankChoice"})

@@ -9,7 +9,7 @@ y) ≤ p_max/p_min. ∎ No sensitivity of the distance is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -19,8 +19,8 @@ import numpy as np
 
 from dpveil.core.arrays import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.parameters import Count, OptionalCount, Positive, Value
-from dpveil.errors import InvalidParameter, NoiseError, suggestion
+from dpveil.core.parameters import Count, OptionalCount, Positive
+from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import IntegerMatrix, certify_matrix, log_above
@@ -88,8 +88,6 @@ class RandomisedResponse:
 BITS: Final = 62  # the weights of all ranks sum to less than 2^62, so that one 64-bit word draws a rank
 FINE: Final = 320  # bits of precision of exponentials
 OFF: Final = 3  # `exp_below` is too low by less than this many units
-HALVINGS: Final = 44  # bisection steps for the rate of permute-and-flip
-SPARE: Final = 1e-9  # relative margin on ε for floating-point error in that search
 Weights = tuple[int, ...]
 
 
@@ -118,77 +116,13 @@ def _best(count: int, low: int, high: int) -> int:
     return min(range(1, count), key=mean)
 
 
-def exponential(count: int, epsilon: Fraction, near: int | None) -> Weights:
-    """Return weights e^(-ε·r/(K - 1)): the exponential mechanism over ranks, with a constant normaliser."""
-    units = BITS - 1 - count.bit_length()
-    one = 1 << units
-    rates = (epsilon * rank / (count - 1) for rank in range(1, count))
-    return (one, *(min(one, (exp_below(rate, FINE) + OFF >> FINE - units) + 1) for rate in rates))
-
-
-def permute_and_flip(count: int, epsilon: Fraction, near: int | None) -> Weights:
-    """Return the law of permute-and-flip: in random order, rank r is taken with probability e^(-rate·r/(K -
-    1)).
-
-    A rate of ε would cost more than ε, as the nearest candidate has one certain rival fewer than the
-    farthest. The rate is the largest, up to a part in 10^9, at which p_0/p_(K-1) ≤ e^ε. Source: McKenna &
-    Sheldon 2020.
-    """
-    from dpveil.mechanisms.scalar.exponential import law as flips  # slow to import, and most do without
-
-    rate = epsilon * _rate(count, float(epsilon))
-    chances = [1 << FINE] + [exp_below(rate * rank / (count - 1), FINE) for rank in range(1, count)]
-    fine, units = flips(np.array(chances, dtype=object)), BITS - 1 - count.bit_length()
-    return tuple(min(1 << units, -(-(weight << units) // fine[0])) for weight in fine)
-
-
-def _rate(count: int, epsilon: float) -> Fraction:
-    nodes, weights = np.polynomial.legendre.leggauss(count // 2 + 1)
-    times, weights = (nodes + 1) / 2, weights / 2
-    ranks = np.arange(count) / (count - 1)
-
-    def cost(rate: float) -> float:
-        stay = np.log1p(-times[:, None] * np.exp(-rate * ranks))
-        both = stay.sum(axis=1)
-        first, last = (weights @ np.exp(both - stay[:, rank]) for rank in (0, -1))
-        return float(rate + np.log(first) - np.log(last))
-
-    low, high = 0, 1 << HALVINGS
-    while high - low > 1:
-        middle = (low + high) // 2
-        if cost(epsilon * middle / (1 << HALVINGS)) <= epsilon * (1 - SPARE):
-            low = middle
-        else:
-            high = middle
-    return Fraction(low, 1 << HALVINGS)
-
-
-LAWS: Final[dict[str, Callable[[int, Fraction, int | None], Weights]]] = {
-    "two-level": two_level,
-    "exponential": exponential,
-    "permute-and-flip": permute_and_flip,
-}
-"""Functions of (count, ε, near) that return the weights of all ranks."""
-
-
-class RankLaw(Value[str, str]):
-    """The law over ranks: a name in `LAWS`."""
-
-    def check(self, value: str) -> str:
-        """Return `value` if it names a law. Raises `InvalidParameter`."""
-        if value not in LAWS:
-            hint = f"{suggestion(str(value), LAWS)}write {' or '.join(LAWS)}"
-            raise InvalidParameter(self.name, value, "is unknown", hint=hint)
-        return value
-
-
 @dataclass(frozen=True, kw_only=True)
 class RankChoice:
     """One of `count` public candidates, drawn by the rank of its distance: ε-DP for any two inputs.
 
-    `law` is "two-level" (the best), "exponential" or "permute-and-flip". `near`, for two-level only, is the
-    number of nearest candidates with the higher weight; None minimises the mean rank. Raises
-    `InvalidParameter`, and `NoiseError` for budgets too large for 62-bit weights.
+    The law is `two_level`, the best. `near` is the number of nearest candidates with the higher weight; None
+    minimises the mean rank. Raises `InvalidParameter`, and `NoiseError` for budgets too large for 62-bit
+    weights.
 
     >>> RankChoice(count=3, epsilon=1, near=1).probabilities[0] < 0.577  # e/(e + 2) is 0.5761
     True
@@ -196,18 +130,17 @@ class RankChoice:
 
     count: Count = Count(low=2, high=1 << 15)
     epsilon: Positive = Positive()
-    law: RankLaw = RankLaw(default="two-level")
     near: OptionalCount = OptionalCount(optional=True)
 
     def __post_init__(self) -> None:
-        if self.near is not None and (self.law != "two-level" or self.near >= self.count):
-            problem = f"does not fit {self.law} with {self.count} candidates"
-            raise InvalidParameter("near", self.near, problem, hint="two-level, and fewer than there are")
+        if self.near is not None and self.near >= self.count:
+            problem = f"does not fit {self.count} candidates"
+            raise InvalidParameter("near", self.near, problem, hint="give fewer than there are")
 
     @property
     def weights(self) -> Weights:
         """Integer weights of the ranks, the nearest first: the law itself."""
-        return _certify_weights(self.law, self.count, self.epsilon, self.near)
+        return _certify_weights(self.count, self.epsilon, self.near)
 
     @property
     def probabilities(self) -> tuple[Fraction, ...]:
@@ -258,15 +191,15 @@ def log_ratio(weights: Weights) -> Fraction:
 
 
 @lru_cache(maxsize=64)
-def _certify_weights(law: str, count: int, epsilon: Fraction, near: int | None) -> Weights:
-    """Return the integer weights of a law, checked to keep ε. Raises `NoiseError` if they do not."""
+def _certify_weights(count: int, epsilon: Fraction, near: int | None) -> Weights:
+    """Return the integer weights, checked to keep ε. Raises `NoiseError` if they do not."""
     refusal = NoiseError(
         f"62-bit weights cannot carry a budget of {float(epsilon):.4g} over {count} candidates",
         hint="lower epsilon",
     )
     if epsilon > BITS:
         raise refusal
-    weights = LAWS[law](count, epsilon, near)
+    weights = two_level(count, epsilon, near)
     if min(weights) < 1 or sum(weights) >= 1 << BITS or log_ratio(weights) > epsilon:
         raise refusal
     return weights

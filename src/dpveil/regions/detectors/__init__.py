@@ -1,4 +1,4 @@
-"""Face detectors, one file each, and the choice among those installed."""
+"""Face detectors: dpveil's own, in a file, and those of plug-ins."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.assets.trained_files import INSTALL
 from dpveil.core.arrays import Float, UInt8
 from dpveil.core.registry import DETECTORS
-from dpveil.errors import UnknownName, UsageError
+from dpveil.errors import UnknownName
 
 
 class Detector(ABC):
@@ -34,17 +33,9 @@ class Detector(ABC):
     smallest: ClassVar[int] = 24
     """Least height in pixels at which it reliably finds faces."""
 
-    notes: tuple[str, ...] = ()
-    """Warnings for certificates if the user did not choose this detector by name."""
-
     def another(self) -> Detector:
         """Return a detector with the same network for another thread."""
         return type(self)()
-
-    @classmethod
-    @abstractmethod
-    def is_installed(cls) -> bool:
-        """Whether the detector can be created without arguments."""
 
     @abstractmethod
     def __call__(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Float[np.ndarray, "n 5"]:
@@ -68,14 +59,11 @@ def check(name: str) -> None:
 
 
 def choose(name: str) -> Detector:
-    """Return the detector of that name, or for "auto" the first of dpveil's own that is installed.
+    """Return the detector of that name, or dpveil's own for "auto".
 
     Raises `UnknownName`, `UsageError` with an install hint if the detector is not installed, and
     `PluginError` for a plug-in that fails.
     """
     check(name)
-    names = [name] if name != AUTO else [own for own in DETECTORS.rows if DETECTORS[own].is_installed()]
-    if not names:
-        raise UsageError("no face detector is installed", hint=INSTALL)
-    detector: Detector = DETECTORS[names[0]]()
+    detector: Detector = DETECTORS[next(iter(DETECTORS.rows)) if name == AUTO else name]()
     return detector

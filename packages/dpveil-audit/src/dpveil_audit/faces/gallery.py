@@ -172,7 +172,7 @@ class FacesCase(engine.Case):
             noun = "heads" if isinstance(self.gallery, HeadGallery) else "faces"
             return f"{len(self.gallery)} {noun}, {budgets_text(method.costs)}"
         near = "" if method.near is None else f", near = {method.near}"
-        return f"{len(self.gallery)} faces, ε = {show(self.epsilon)}, {method.law}{near}"
+        return f"{len(self.gallery)} faces, ε = {show(self.epsilon)}{near}"
 
 
 ChancesOf = Callable[[FacesCase, Row], Chances]
@@ -198,7 +198,6 @@ def draw(case: FacesCase, row: Row, count: int, bits: BitSource) -> Outcomes:
 
 WHOLE: Final = 1 << 64
 ORDERED: Final = ("age", "pose", "tone")  # attributes with ordered values
-HALVINGS: Final = 60
 Joint = dict[Row, Fraction]
 """The probability of every combination of answers."""
 
@@ -223,7 +222,7 @@ def shares(weights: Sequence[float]) -> tuple[Fraction, ...]:
 def own_ranks(case: FacesCase) -> tuple[Fraction, ...]:
     own: Any = case.method
     count = len(case.gallery)
-    return RankChoice(count=count, epsilon=own.epsilon, law=str(own.law), near=own.near).probabilities
+    return RankChoice(count=count, epsilon=own.epsilon, near=own.near).probabilities
 
 
 def own_choice(case: FacesCase, row: Row) -> Chances:
@@ -234,23 +233,14 @@ def own_choice(case: FacesCase, row: Row) -> Chances:
 def written_choice(case: FacesCase, row: Row) -> Chances:
     """Return the law of the choice by rank, by definition."""
     own: Any = case.method
-    return by_rank(_ranks(str(own.law), len(case.gallery), float(own.epsilon), own.near), row)
+    return by_rank(_ranks(len(case.gallery), float(own.epsilon), own.near), row)
 
 
 @lru_cache(maxsize=64)
-def _ranks(distribution: str, count: int, epsilon: float, near: int | None) -> tuple[Fraction, ...]:
-    if distribution == "two-level":
-        tried = range(1, count) if near is None else (near,)
-        levels = [shares([math.exp(epsilon)] * t + [1.0] * (count - t)) for t in tried]
-        return min(levels, key=lambda chances: sum(rank * chance for rank, chance in enumerate(chances)))
-    if distribution == "exponential":
-        return shares([math.exp(-epsilon * rank / (count - 1)) for rank in range(count)])
-    low, high = 0.0, epsilon
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        chances = flips(count, middle)
-        low, high = (middle, high) if math.log(chances[0] / chances[-1]) <= epsilon else (low, middle)
-    return shares(flips(count, low))
+def _ranks(count: int, epsilon: float, near: int | None) -> tuple[Fraction, ...]:
+    tried = range(1, count) if near is None else (near,)
+    levels = [shares([math.exp(epsilon)] * t + [1.0] * (count - t)) for t in tried]
+    return min(levels, key=lambda chances: sum(rank * chance for rank, chance in enumerate(chances)))
 
 
 @lru_cache(maxsize=256)
@@ -423,17 +413,11 @@ def _ties(case: FacesCase, row: Row) -> Chances:
 
 def _flips(case: FacesCase, row: Row) -> Chances:
     """Use permute-and-flip at the rate for a score instead of ranks."""
-    own: Any = case.method
-    if str(own.law) != "permute-and-flip":
-        return own_choice(case, row)
     return by_rank(shares(flips(len(row), _epsilon(case))), row)
 
 
 def _round_up_larger(case: FacesCase, row: Row) -> Chances:
     """Round up the larger of two weights."""
-    own: Any = case.method
-    if str(own.law) != "two-level":
-        return own_choice(case, row)
     with localcontext() as context:
         context.prec = DIGITS
         odds = (Decimal(case.epsilon.numerator) / Decimal(case.epsilon.denominator)).exp()
@@ -528,9 +512,9 @@ def faces_audit(
     )
 
 
-def _rank_case(count: int, epsilon: Any, law: str, near: int | None = None) -> FacesCase:
+def _rank_case(count: int, epsilon: Any, near: int | None = None) -> FacesCase:
     faces = MadeGallery((), tuple((number,) for number in range(count)), {}, {})
-    method = Gallery(epsilon=epsilon, law=law, near=near, gallery=reference("gallery", faces))
+    method = Gallery(epsilon=epsilon, near=near, gallery=reference("gallery", faces))
     return FacesCase(method, tuple(product(DISTANCES, repeat=count)))
 
 
@@ -576,17 +560,8 @@ def _heads(attributes: str, *, each: int = 2) -> FacesCase:
 
 
 def _choices() -> Audit:
-    exact = (
-        _rank_case(4, 2, "two-level"),
-        _rank_case(3, 1, "exponential"),
-        _rank_case(3, 1, "permute-and-flip"),
-    )
-    deep = (
-        _rank_case(4, "0.1", "two-level", 3),
-        _rank_case(4, 8, "two-level", 1),
-        _rank_case(4, 8, "exponential"),
-        _rank_case(4, 8, "permute-and-flip"),
-    )
+    exact = _rank_case(4, 2), _rank_case(3, 1)
+    deep = _rank_case(4, "0.1", 3), _rank_case(4, 8, 1), _rank_case(4, 8)
     drawn = tuple(Drawn(case, DRAWS, tuple(crop[: len(case.gallery)] for crop in CROPS)) for case in exact)
     return faces_audit(Gallery, own_choice, written_choice, OF_GALLERY, Level(exact, drawn), deep)
 

@@ -530,7 +530,7 @@ def _chroma_of_faces(treated: Placement, bits: BitSource, steps: Sequence[Step])
         return treated.draw(bits, steps)
     grid = treated.photo.grid
     small = None if grid is None else replace(grid, width=8, height=8, margin=0)
-    return treated.drawn_in(Photo(treated.photo.image, small), bits, steps).image
+    return treated.draw_in(Photo(treated.photo.image, small), bits, steps)
 
 
 class _ByLikeness(Links):

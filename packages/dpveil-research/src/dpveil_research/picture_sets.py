@@ -1,52 +1,20 @@
-"""How far apart two sets of pictures are, by features of theirs: clusters, bins, and distances of sets."""
+"""How far apart two sets of pictures are, by features of theirs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 import cv2
 import numpy as np
+from jaxtyping import Float64, UInt8
 
-from dpveil.core.arrays import Bool, Float64, Int64, UInt8
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter
-from dpveil.noise.bits import SeededBits, normals, uniforms
-
-LLOYD: Final = 12  # rounds of k-means
-
-
-def clusters(
-    rows: Rows, uniform: Float64[np.ndarray, " k"], rounds: int = LLOYD
-) -> tuple[Rows, Int64[np.ndarray, " n"]]:
-    """Return the centres of as many clusters as `uniform` has numbers (0 to 1), and the cluster of each row.
-
-    The start is k-means++ (Arthur & Vassilvitskii 2007), drawn by `uniform`. Centres without rows stay.
-    """
-    centres = rows[[int(uniform[0] * len(rows))]]
-    far = squares(rows, centres)[:, 0]
-    for number in uniform[1:]:
-        total = np.cumsum(far)
-        place = int(np.searchsorted(total, number * total[-1]))
-        centres = np.concatenate([centres, rows[[min(place, len(rows) - 1)]]])
-        far = np.minimum(far, squares(rows, centres[-1:])[:, 0])
-    for _ in range(rounds):
-        chosen = squares(rows, centres).argmin(axis=1)
-        for j in np.unique(chosen):
-            centres[j] = rows[chosen == j].mean(axis=0)
-    return centres, squares(rows, centres).argmin(axis=1)
-
-
-def squares(rows: Rows, centres: Rows) -> Float64[np.ndarray, "n k"]:
-    """Return the squared distance of every row from each centre."""
-    norms = (rows**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)
-    return np.asarray(np.maximum(norms - 2 * rows @ centres.T, 0))
-
+from dpveil.noise.bits import SeededBits, normals
 
 Rows = Float64[np.ndarray, "n d"]
-"""n pictures by d features, or descriptors; finite."""
+"""n pictures by d features; finite."""
 Pictures = UInt8[np.ndarray, "n h w c"]
-
 LEAST: Final = 2  # least number of rows in a set
 
 
@@ -75,76 +43,6 @@ def colours(pictures: Pictures, side: int = 16) -> Rows:
         raise InvalidParameter("pictures", found, "cannot be averaged", hint=hint)
     small = [cv2.resize(one, (side, side), interpolation=cv2.INTER_AREA) for one in pictures]
     return np.reshape(small, (len(pictures), -1)).astype(np.float64)
-
-
-BINS: Final = 100  # bins of Richardson & Weiss for faces
-LEVEL: Final = 0.05  # level of the test of each bin
-FLAT: Final = 1e-9
-"""Features whose deviation is less than this part of their largest value are constant, and do not count."""
-
-
-@dataclass(frozen=True, eq=False)
-class Binned:
-    """A set in the bins of a reference: the share of each bin in both, and which are `different`."""
-
-    reference: Float64[np.ndarray, " k"]
-    shares: Float64[np.ndarray, " k"]
-    different: Bool[np.ndarray, " k"]
-
-    @property
-    def ndb(self) -> float:
-        """The share of bins that are different, NDB/K: about 0.05 for a set like the reference."""
-        return float(self.different.mean())
-
-
-@dataclass(frozen=True, eq=False)
-class Bins:
-    """The clusters (k-means) of a reference set, in features divided by their deviations there.
-
-    Source: Richardson & Weiss 2018 §3.
-    """
-
-    mean: Float64[np.ndarray, " d"]
-    scale: Float64[np.ndarray, " d"]
-    centres: Float64[np.ndarray, "k d"]
-    counts: Int64[np.ndarray, " k"]
-
-    @classmethod
-    def of(cls, reference: Rows, count: int = BINS, *, seed: int = 0) -> Self:
-        """Return `count` bins of the reference, n × d, with the start of k-means drawn by `seed`.
-
-        Raises `InvalidParameter`, also for fewer rows than bins.
-        """
-        rows = check_rows("reference", reference)
-        if check_count(count, "count") > len(rows):
-            raise InvalidParameter("count", count, f"is more than the {len(rows)} rows", hint="20 rows a bin")
-        deviations = rows.std(axis=0)
-        useful = deviations > FLAT * np.abs(rows).max(axis=0)
-        scale = np.where(useful, 1 / np.where(useful, deviations, 1), 0)
-        mean = rows.mean(axis=0)
-        centres, chosen = clusters((rows - mean) * scale, uniforms(count, SeededBits(seed, "bins")))
-        return cls(mean, scale, centres, np.bincount(chosen, minlength=count))
-
-    def compare(self, rows: Rows) -> Binned:
-        """Return a set in these bins; a two-sample test of proportions at 5 % says which are different.
-
-        Raises `InvalidParameter`.
-        """
-        found = check_rows("rows", rows, len(self.scale))
-        chosen = squares((found - self.mean) * self.scale, self.centres).argmin(axis=1)
-        counts = np.bincount(chosen, minlength=len(self.counts))
-        shares = [one / one.sum() for one in (self.counts, counts)]
-        return Binned(shares[0], shares[1], different(self.counts, counts))
-
-
-def different(one: Int64[np.ndarray, " k"], two: Int64[np.ndarray, " k"]) -> Bool[np.ndarray, " k"]:
-    """Return for which bins the shares of two sets differ, by the two-proportion z-test at `LEVEL`."""
-    from scipy.special import ndtri
-
-    n, m = one.sum(), two.sum()
-    pooled = (one + two) / (n + m)
-    error = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
-    return np.asarray(np.abs(one / n - two / m) > -ndtri(LEVEL / 2) * error)
 
 
 PROJECTIONS: Final = 512

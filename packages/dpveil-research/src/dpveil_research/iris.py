@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 import cv2
 import numpy as np
+from jaxtyping import Bool, Float64, Int64, UInt8, UInt64
 
-from dpveil.attacks.base import CONTEXT, PIXELS, Attack, Background, Fitted, Memo, Scores, View
-from dpveil.attacks.vectors import UNKNOWN, check_people
-from dpveil.core.arrays import Bool, Float64, Int64, UInt8, UInt64
+from dpveil.attacks.base import Memo
 
 SMALLEST: Final = 32  # least rows and columns of a picture
 COARSE: Final = 100  # rows to which a picture is reduced for the first search
@@ -243,62 +242,68 @@ def distance(one: Code, others: Sequence[Code]) -> Float64[np.ndarray, " n"]:
     return best
 
 
-FOUND: Final[Memo[Code | None]] = Memo()
+Image = UInt8[np.ndarray, "h w c"]
+FOUND: Final[Memo[Eye | None]] = Memo()
+BALL: Final = 2.0  # radius of an eyeball, in radii of its iris: 12 mm and 6 mm
 
 
-@dataclass(frozen=True)
-class Iris(Attack):
-    """Names the person one of whose irises is nearest: a recogniser as it is, which learns nothing.
+def _eye_pair(photo: Image, release: Image) -> tuple[Eye | None, Eye | None]:
+    """Return the eye in a photo, and that in its release if its pupil is within the photo's iris."""
+    first, second = _eye(photo), _eye(release)
+    if first is None or second is None or _pupil_distance(first, second) > first.iris.radius:
+        return first, None
+    return first, second
 
-    A release in which no pupil is found is a failure. After a median filter, as Reilly & Fan attack Snow, it
-    is `denoised:median:3(iris)`. Source: Daugman 1993, 2004, 2007.
+
+def _eye(image: Image) -> Eye | None:
+    return FOUND(image, "", lambda: eye(image))
+
+
+def _pupil_distance(one: Eye, other: Eye) -> float:
+    return float(np.hypot(one.pupil.x - other.pupil.x, one.pupil.y - other.pupil.y))
+
+
+def pupil_detection(photo: Image, release: Image) -> float | None:
+    """Return 1 if the pupil is found at its place, and 0 if not; None if the photo shows none."""
+    first, second = _eye_pair(photo, release)
+    return None if first is None else float(second is not None)
+
+
+def pupil_shift(photo: Image, release: Image) -> float | None:
+    """Return how far the middle of the pupil is away, in radii of the iris; None without two pupils."""
+    first, second = _eye_pair(photo, release)
+    return None if first is None or second is None else _pupil_distance(first, second) / first.iris.radius
+
+
+def gaze(photo: Image, release: Image) -> float | None:
+    """Return by how many degrees the gaze differs, by the middles of the pupils on an eyeball of two radii of
+    the iris; None without two pupils.
     """
-
-    name: ClassVar[str] = "iris"
-    summary: ClassVar[str] = "iris code of the eye found, nearest code of a clean photo"
-    sees: ClassVar[tuple[str, ...]] = (PIXELS, CONTEXT)
-    about: ClassVar[str] = "eyes"
-    enrols: ClassVar[bool] = True
-
-    def fit(self, background: Background) -> Fitted:
-        """Return the attacker that has everybody's iris codes.
-
-        Raises `InvalidParameter` for a background without two people.
-        """
-        return _Known.of(background)
+    away = pupil_shift(photo, release)
+    return None if away is None else float(np.degrees(np.arcsin(min(1.0, away / BALL))))
 
 
-@dataclass(frozen=True, eq=False)
-class _Known(Fitted):
-    names: tuple[str, ...]
-    owners: np.ndarray
-    codes: tuple[Code, ...]
-
-    @classmethod
-    def of(cls, background: Background) -> _Known:
-        check_people(background)
-        found = [_code(view) for view in background.clean]
-        rows = [row for row, one in enumerate(found) if one is not None]
-        known = tuple(one for one in found if one is not None)
-        return cls(background.names, background.owners[rows], known)
-
-    def enrol(self, gallery: Background) -> Fitted:
-        """Return the attacker that has the iris codes of a gallery."""
-        return _Known.of(gallery)
-
-    def score(self, releases: Sequence[View]) -> Scores:
-        likeness = np.full((len(releases), len(self.names)), np.nan)
-        for row, view in enumerate(releases):
-            own = _code(view)
-            if own is not None and self.codes:
-                likeness[row] = UNKNOWN
-                np.maximum.at(likeness[row], self.owners, -distance(own, self.codes))
-        return Scores(likeness, self.names)
+SPREAD: Final = 1.5  # standard deviation of the window over which shown pixels are averaged, in pixels
+SHARE: Final = 0.1  # share of a picture that one level takes at least, so that it is taken for paint
+LEAST: Final = 1e-3  # least weight of shown pixels around one that is filled
 
 
-def _code(view: View) -> Code | None:
-    def compute() -> Code | None:
-        found = eye(view.image)
-        return None if found is None else code(view.image, found)
+def fill_commonest(image: Image) -> Image:
+    """Return a picture with its most frequent level, in each channel, filled by means of pixels around.
 
-    return FOUND(view.image, "", compute)
+    That is taken for paint, if it takes a tenth of the picture: Snow's level tells which pixels it shows
+    (Reilly & Fan 2021, algorithm 4).
+    """
+    return np.stack([_plane(np.ascontiguousarray(one)) for one in np.moveaxis(image, 2, 0)], axis=2)
+
+
+def _plane(levels: UInt8[np.ndarray, "h w"]) -> UInt8[np.ndarray, "h w"]:
+    counts = np.bincount(levels.ravel(), minlength=256)
+    paint = int(counts.argmax())
+    if not SHARE <= counts[paint] / levels.size < 1:
+        return levels
+    shown = (levels != paint).astype(np.float32)
+    sums = cv2.GaussianBlur(levels * shown, (0, 0), SPREAD)
+    weight = cv2.GaussianBlur(shown, (0, 0), SPREAD)
+    found = np.where(weight > LEAST, sums / np.maximum(weight, LEAST), paint)
+    return np.where(shown > 0, levels, np.rint(found)).astype(np.uint8)
