@@ -20,7 +20,7 @@ from dpveil.io import encode, make_folder, write_together
 from dpveil.io.names import show_path
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.regions.detectors.centerface import CenterFace
+from dpveil.regions.detectors.centerface import network_path
 from dpveil.release.plan import plan
 
 FACE: Final = Box(168, 56, 112, 144)  # the astronaut's face
@@ -62,7 +62,7 @@ def make_demo(out: Path, gallery: str) -> tuple[Path, Path, int]:
         made = []
         for epsilon, method in zip(BUDGETS, line.methods, strict=True):
             # a face that is found is at its place in the head, which a box alone does not tell
-            place = "faces" if line.name == "attributes" and CenterFace.is_installed() else FACE
+            place = "faces" if line.name == "attributes" and network_path() is not None else FACE
             planned = plan(photo, method, regions=place)
             release = planned.release()
             m = "" if line.name != "dp-pix" else f"-m-{line.neighbourhood or 'any'}"

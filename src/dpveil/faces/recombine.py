@@ -115,24 +115,22 @@ def part_of(
     *,
     toned: bool = False,
     turned: bool = False,
-    yaw: int | None = None,
     shown: frozenset[int] = frozenset(),
     place: Similarity | None = None,
 ) -> Part:
-    """Return a released face as it is shown in a place: turned to `yaw`, or if `turned` to its cell's.
+    """Return a released face as it is shown in a place: if `turned`, to the yaw of its cell.
 
     `place` maps the photo to a head's frame with a side of 1, by default as `shown_place` does.
     `outside` is the photo with 0 under `hidden`: no pixel under `hidden` has influence. `shown` are persons
     of a gallery who are shown already: another is shown, if there is one. Raises `InvalidParameter` for a
     face alone where a whole head is replaced.
     """
-    if yaw is None and turned and placed.cell is not None and placed.cell.yaw is not None:
-        yaw = drawn_yaw(placed.cell.yaw)
+    yaw = None if placed.cell is None or placed.cell.yaw is None else drawn_yaw(placed.cell.yaw)
     in_cell = place is None and placed.cell is not None
     place = shown_place(placed) if place is None else place
     around = Around(place, outside, hidden, placed.protect, match, shown)
     person = released.person(around)
-    view = released.view(yaw, person)
+    view = released.view(yaw if turned else None, person)
     if not view.whole and placed.protect != FACE:
         hint = f"protect {FACE}, or choose a gallery of heads"
         raise InvalidParameter("protect", placed.protect, "is not for faces alone", hint=hint)
@@ -166,13 +164,12 @@ def recombine(
     *,
     toned: bool = False,
     turned: bool = False,
-    yaw: int | None = None,
 ) -> Photo:
     """Return the photo with every region replaced by its released face and a continued background.
 
     `image` is uint8, h × w × (1 or 3). No pixel under any region is read: all are set to 0 first. Pixels
     outside the regions do not change. Of overlapping faces, the larger is on top, or the lower. `toned`,
-    `turned` and `yaw` as in `part_of`. Raises `InvalidParameter` if faces do not fit, and `RegionError` if a
+    `turned` as in `part_of`. Raises `InvalidParameter` if faces do not fit, and `RegionError` if a
     region extends beyond the photo.
 
     *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
@@ -187,9 +184,7 @@ def recombine(
     parts, match = list[Part](), match_of(outside, hidden)
     for place, face in zip(places, faces, strict=True):
         shown = frozenset(part.person for part in parts if part.person is not None)
-        parts.append(
-            part_of(place, face, outside, hidden, match, toned=toned, turned=turned, yaw=yaw, shown=shown)
-        )
+        parts.append(part_of(place, face, outside, hidden, match, toned=toned, turned=turned, shown=shown))
     out = outside.copy()
     each(lambda group: _put(out, outside, hidden, group), _groups(parts, hidden.shape))
     largest = max((part.unit for part in parts), default=0.0)
