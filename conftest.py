@@ -109,6 +109,18 @@ def _no_network() -> Any:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _forked_children() -> Iterator[None]:
+    """Start no Python for children that dpveil runs in processes of their own, where the system can."""
+    if not sys.platform.startswith("linux"):
+        yield
+        return
+    from forked_children import forked_children
+
+    with forked_children():
+        yield
+
+
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """What runs the command line in processes that may be killed (for tests/hardening)."""
