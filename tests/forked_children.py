@@ -1,8 +1,8 @@
 """Children of `dpveil.processes` as forks of one process that has everything imported.
 
 To start Python and import takes each child half a second to two, in hundreds of tests. Here one process
-imports what a child's target needs when it is asked for first, and forks from then on. Real children are those
-of `tests/test_processes.py`, and of tests that run the command line in a process of its own.
+imports what a child's target needs when it is asked for first, and forks from then on. Real children are
+those of `tests/test_processes.py`, and of tests that run the command line in a process of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,15 @@ import pytest
 
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphans among our descendants become our children
 MOST_BYTES = 1 << 16
-LATER = ("numba", "onnxruntime", "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "pypdfium2", "av")
+LATER = (
+    "dp_accounting",
+    "dpveil.release.plan",
+    "onnxruntime",
+    "PIL.PngImagePlugin",
+    "PIL.JpegImagePlugin",
+    "pypdfium2",
+    "av",
+)
 """What targets import only when they work."""
 
 
@@ -70,10 +78,12 @@ def forked_children() -> Iterator[None]:
 def serve(server: socket.socket) -> None:
     """Fork for each request, and answer with the number of the new process."""
     from dpveil import processes
+    from dpveil.noise.backend import compile_now
 
     for module in LATER:
         with suppress(ImportError):
             import_module(module)
+    compile_now()
     while (request := socket.recv_fds(server, MOST_BYTES, 2))[0]:
         (told, env, folder), ends = json.loads(request[0]), request[1]
         sys.path[:] = env["PYTHONPATH"].split(os.pathsep)
