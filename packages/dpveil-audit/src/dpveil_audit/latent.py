@@ -400,7 +400,6 @@ right_directions = directional_law(_k)
 
 
 def _sign_kept(case: LatentCase, codes: Sequence[Code]) -> ProductLaw:
-    """Release the sign of the first coordinate."""
     right = np.array([case.direction(code)[0] >= 0 for code in codes])
     law = right_directions(case, codes)
     kept = law.floats[0][law.index[:, 0]] * ((case.circle.cells[:, 0] >= 0) == right[:, None])

@@ -47,7 +47,6 @@ class Line:
         return self.draw(len(codes), bits)
 
     def pictures(self, codes: np.ndarray) -> np.ndarray:
-        """Return the points."""
         return codes
 
     def embed_all(self, pictures: np.ndarray) -> np.ndarray:

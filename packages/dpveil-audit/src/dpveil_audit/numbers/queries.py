@@ -264,7 +264,6 @@ def _numbers(plan: Plan | None) -> tuple[Any, ...]:
 
 
 def wrong(name: str, plan: PlanOf) -> QueryVersion:
-    """Return a mutant with another plan."""
     return QueryVersion(name=name, gates=("exact",), plan=plan)
 
 
@@ -305,7 +304,6 @@ def _present(case: QueryCase, table: Table) -> Plan:
 
 
 def _from_data(case: QueryCase, table: Table) -> Plan:
-    """Take the range of values from the column."""
     numbers = _unclipped_values(case, table)
     low, high = min(numbers), max(numbers)
     own = {name: value for name, value in case.settings.items() if name != "step"}
@@ -332,14 +330,12 @@ def _unclipped_deviation(case: QueryCase, table: Table) -> Plan:
 
 
 def _one_fewer(case: QueryCase, table: Table) -> Plan:
-    """Divide a variance by n - 1."""
     plan, rows = own_plan(case, table), case.rows
     square, step = _variance(_clipped_values(case, table)) * rows / (rows - 1), plan.mechanism.lattice.step
     return _with(plan, step * _nearest_root(square, step))
 
 
 def _twice(case: QueryCase, table: Table) -> Plan:
-    """Count a row twice if it satisfies the condition, and clip the count to n afterwards."""
     plan = own_plan(case, table)
     return _with(plan, 2 * plan.answers[0])
 
@@ -350,7 +346,6 @@ def _doubled_epsilon(case: QueryCase, table: Table) -> Plan:
 
 
 def _refuse_empty(case: QueryCase, table: Table) -> Plan:
-    """Refuse if no row satisfies the condition."""
     plan = own_plan(case, table)
     if not plan.answers[0]:
         raise DataError("no row holds the condition")
@@ -372,7 +367,6 @@ def _stated_too(case: QueryCase, table: Table) -> Plan:
 
 
 def _overlapping(case: QueryCase, table: Table) -> Plan:
-    """Count a value on an edge in the bins on both sides."""
     plan = own_plan(case, table)
     edges, numbers = plan.edges or (), _clipped_values(case, table)
     counts = [Fraction(sum(low <= x <= high for x in numbers)) for low, high in pairwise(edges)]
@@ -385,7 +379,6 @@ def _clipped_values(case: QueryCase, table: Table) -> list[Fraction]:
 
 
 def _empty_out(case: QueryCase, table: Table) -> Plan:
-    """Show only bins that hold a value."""
     plan = own_plan(case, table)
     return replace(plan, answers=tuple(answer for answer in plan.answers if answer))
 

@@ -354,7 +354,6 @@ DEFINITIONS: Final[dict[str, engine.LawOf]] = {
 
 
 def right(case: ScalarCase, answers: Points) -> ProductLaw:
-    """Return the law by definition."""
     return DEFINITIONS.get(case.method.name, table(whole_weights))(case, answers)
 
 
