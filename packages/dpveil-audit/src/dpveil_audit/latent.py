@@ -60,7 +60,6 @@ class Circle:
 
     @cached_property
     def cells(self) -> Int64[np.ndarray, "cells 2"]:
-        """All possible points, once each."""
         return np.unique(self.arcs, axis=0)
 
     def cells_of(self, points: Int64[np.ndarray, "n 2"]) -> Int64[np.ndarray, " n"]:
@@ -149,7 +148,6 @@ class LatentCase(engine.Case):
 
     @cached_property
     def apart(self) -> Any:
-        """The distances of all pairs."""
         codes = self.inputs
         return np.array([self.distance(codes[i], codes[j]) for i, j in self.pairs]) if self.metric else None
 

@@ -129,7 +129,6 @@ class FacesCase(engine.Case):
 
     @property
     def has_pose(self) -> bool:
-        """Whether heads are turned by an answer."""
         return isinstance(self.gallery, HeadGallery) and POSE in self.names
 
     @property
@@ -189,7 +188,6 @@ def law_of(chances: ChancesOf) -> engine.LawOf:
 
 
 def draw(case: FacesCase, row: Row, count: int, bits: BitSource) -> Outcomes:
-    """Return the outcomes of the method's own releases of a crop, from one batch."""
     return case.draw(np.tile(np.array([row], np.int64), (count, 1)), bits)[:, None]
 
 

@@ -94,7 +94,6 @@ class Encoding:
         return bytes(contents.tobytes())
 
     def photo(self, upright: Pixels) -> Photo:
-        """Return the photo as dpveil decodes it from the file."""
         return read_bytes(self.file(upright), "made photo")
 
     def __str__(self) -> str:
@@ -166,7 +165,6 @@ class PhotoAudit(Audit):
     made: Callable[[Any, Bits], Any]
 
     def checks(self, level: Level, bits: Bits) -> list[Check]:
-        """Return every gate with every setting."""
         return super().checks(Level(tuple(self.made(case, bits) for case in level.exact)), bits)
 
 

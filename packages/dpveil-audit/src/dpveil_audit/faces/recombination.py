@@ -69,7 +69,6 @@ class MadeFaces(FaceMethod):
 
     @property
     def frame(self) -> Frame:
-        """Small crops."""
         return Frame(SIDE, float(self.margin))
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
@@ -205,12 +204,10 @@ class Made(MadePhotos):
 
     @property
     def photo(self) -> Photo:
-        """The first photo."""
         return self.photos[0][1]
 
     @cached_property
     def placement(self) -> Placement:
-        """The placement for the first photo."""
         return self.case.placement(self.photo)
 
     def by(self, version: RecombinationVersion) -> Placement:

@@ -72,7 +72,6 @@ class QueryCase(engine.Case):
 
     @cached_property
     def requested_epsilon(self) -> Fraction:
-        """The ε that the user requests."""
         return exact(self.settings["epsilon"])
 
     @property

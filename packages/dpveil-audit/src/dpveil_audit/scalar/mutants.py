@@ -169,7 +169,6 @@ def _not_halved(method: Any, count: int) -> Any:
 
 
 def _with_noise(noise: Callable[..., Any]) -> tuple[ScalarVersion, ...]:
-    """Return the mutants of noise that is snapped."""
     return (
         wrong("redrawn until in range", noisy(noise, truncated), has_edge),
         wrong("mass outside the range dropped", noisy(noise, lost), has_edge, gates=BY_LAW),
@@ -248,7 +247,6 @@ def _has_uneven_rows(case: ScalarCase) -> bool:
 
 
 def integers(name: str, change: Callable[[Any], Any], fits: Fits = _small, **more: Any) -> ScalarVersion:
-    """Return a mutant that draws from other integers."""
     made = lru_cache(maxsize=32)(change)
     return wrong(name, table(lambda method, count: made(method)), fits, **more)
 
