@@ -32,8 +32,8 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba"))
 # As root, pgserver makes a user for its server, by a program that is not on everybody's path.
 os.environ["PATH"] += f"{os.pathsep}/usr/sbin"
 
-# The same examples every time, on however slow a machine; half as many as usual find what all do.
-hypothesis.settings.register_profile("dpveil", derandomize=True, deadline=None, max_examples=50)
+# The same examples every time, on however slow a machine; a quarter of the usual ones find what all do.
+hypothesis.settings.register_profile("dpveil", derandomize=True, deadline=None, max_examples=25)
 hypothesis.settings.load_profile("dpveil")
 
 # Hardly any object that collecting makes can be freed, and looking for those takes almost half of its time.
@@ -106,6 +106,18 @@ def _no_network() -> Any:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", guarded)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_children() -> Iterator[None]:
+    """Start no Python for children that dpveil runs in processes of their own, where the system can."""
+    if not sys.platform.startswith("linux"):
+        yield
+        return
+    from forked_children import forked_children
+
+    with forked_children():
         yield
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -72,6 +73,7 @@ def junk(channel: Channel, contents: str) -> None:
 @pytest.fixture(autouse=True)
 def found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).parent)])
+    monkeypatch.setattr(processes, "subprocess", subprocess)  # no forks of one process: see `forked_children`
 
 
 @pytest.fixture

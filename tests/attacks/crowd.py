@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import cv2
 import numpy as np
@@ -47,6 +48,7 @@ def released(image, method, key, *, times=1):
     return replace(shown[0], more=tuple(shown[1:]))
 
 
+@cache
 def sides(method, *, people=8, known=4, probes=2, times=1, make=face):
     """Return the background of an attack, releases of other photos, and whom these show."""
     names = [f"p{person:02}" for person in range(people)]

@@ -82,7 +82,7 @@ def test_attacks_of_pixels_see_nothing_around_a_region(name):
     mask[10:40, 8:38] = True
     mask[10:16, 8:20] = False  # a region is no box
     one, scores = made(name), []
-    one = replace(one, epochs=2) if hasattr(one, "epochs") else one
+    one = replace(one, epochs=1) if hasattr(one, "epochs") else one
     assert one.reads == (PIXELS,)
     for level in (0, 255):
         changed = [_around(each, mask, level) for each in (*background.released, *shown)]

@@ -89,7 +89,6 @@ def test_what_has_a_bound_for_whole_photos_holds(photos):
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "benchmarks" / "results" / "attack_strength.json"
-CHANCE = 1 / 40
 SEVERAL = ("averaged(pixels)",)
 PAPER = "network of Reilly & Fan"
 SAMP = "DP-Samp, k = 48, m = 1, ε = 0.5"

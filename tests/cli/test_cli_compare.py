@@ -137,7 +137,6 @@ def test_a_sheet_that_exists_is_replaced_only_with_force(cli):
 # `dpveil explain`: the answer in words and as one document, the plot, and one line for every mistake.
 
 
-EXPLAINED = ["--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "256"]
 SIZE = ["--size", "128x128"]
 LINE = np.array([0x0B, 0x7A, 0x75])
 

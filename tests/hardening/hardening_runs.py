@@ -1,4 +1,4 @@
-"""Runs of the command line that end early: at every step that changes the disk, or at any moment.
+"""Runs of the command line that end early, at any step that changes the disk.
 
 A server process has everything imported and forks one child for each run, so that hundreds of deaths are
 affordable. A child counts its steps (files opened for writing, flushed, linked, renamed, removed, folders
@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -29,18 +28,12 @@ TEMPORARY = ".dpveil-"
 
 @dataclass(frozen=True)
 class Order:
-    """A run: its arguments, and when and how it dies.
-
-    At step `at`, from within; or from outside, `delay` seconds after the folder `watched` holds `entries`.
-    """
+    """A run: its arguments, and at which step and how it dies."""
 
     arguments: Sequence[str]
     at: int = 0
     signal: int = signal.SIGKILL
     cut: bool = False
-    delay: float | None = None
-    watched: str = ""
-    entries: int = 0
 
 
 @dataclass(frozen=True)
@@ -50,7 +43,6 @@ class End:
     code: int
     out: str
     err: str
-    seconds: float
 
     @property
     def report(self) -> dict[str, list[dict[str, str]]]:
@@ -126,22 +118,6 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def _count(folder: str) -> int:
-    return len(_files(Path(folder))) if folder else 0
-
-
-def _kill_later(pid: int, order: Order) -> int:
-    """Wait until the watched folder is that full, or the run has ended; return how it ended."""
-    while _count(order.watched) < order.entries:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            return status
-        time.sleep(0.0005)  # or looking would keep the run from writing
-    time.sleep(order.delay or 0)
-    os.kill(pid, order.signal)  # at worst it has ended, and nobody else has its number before we ask
-    return os.waitpid(pid, 0)[1]
-
-
 def _together(orders: Sequence[Order], place: Path) -> list[dict[str, Any]]:
     start, go = os.pipe()
     runs = []
@@ -151,15 +127,14 @@ def _together(orders: Sequence[Order], place: Path) -> list[dict[str, Any]]:
         if pid == 0:
             os.close(go)
             _child(order, start, logs)
-        runs.append((pid, order, logs))
+        runs.append((pid, logs))
     os.close(start)
     os.close(go)
-    began, ends = time.perf_counter(), []
-    for pid, order, logs in runs:
-        status = _kill_later(pid, order) if order.delay is not None else os.waitpid(pid, 0)[1]
-        code = os.waitstatus_to_exitcode(status)
+    ends = []
+    for pid, logs in runs:
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         out, err = (log.read_text(encoding="utf-8") if log.exists() else "" for log in logs)
-        ends.append(asdict(End(code, out, err, time.perf_counter() - began)))
+        ends.append(asdict(End(code, out, err)))
     return ends
 
 

@@ -1,7 +1,6 @@
-"""kill -9, power failures and polite signals at every step of a folder run, and at random moments of it."""
+"""kill -9, power failures and polite signals at every step of a folder run."""
 
 import itertools
-import random
 import shutil
 import signal
 
@@ -109,23 +108,3 @@ def test_a_polite_signal_at_every_step_ends_with_130_and_whole_pairs_only(runs, 
         released.add(len(whole))
     assert PHOTOS in released  # the first one is drawn before anything is written, and others may be
     assert released <= {*range(1, PHOTOS + 1)}
-
-
-@pytest.mark.parametrize("moments", [8, pytest.param(200, marks=pytest.mark.slow)])
-def test_kill_9_at_random_moments_of_a_folder_run(runs, tmp_path, moments):
-    """From outside, at moments spread over the time that a run takes; deaths may follow one another."""
-    photos, out = originals(tmp_path / "in", 12), tmp_path / "out"
-    one_photo = runs(*obfuscate(photos, tmp_path / "undisturbed")).seconds / 12
-    rng, deaths = random.Random(moments), 0  # noqa: S311  when to kill is no secret
-    while deaths < moments:
-        before = pairs(out, photos, dpveil.verify)
-        delay = rng.uniform(0, 1.5) * one_photo
-        end = runs(*obfuscate(photos, out), delay=delay, watched=str(out), entries=rng.randrange(24))
-        deaths += end.code == -signal.SIGKILL
-        partly = pairs(out, photos, dpveil.verify)
-        assert before.items() <= partly.items(), "released twice"
-        if deaths % 2 and len(partly) < 12:
-            continue  # the next run meets what this one left, and dies as well
-        assert runs(*obfuscate(photos, out)).code == 0
-        assert partly.items() <= finished(out, photos, dpveil.verify).items(), "released twice"
-        shutil.rmtree(out)

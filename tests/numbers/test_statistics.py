@@ -4,8 +4,6 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from itertools import product
-from math import log
 
 import numpy as np
 import pytest
@@ -75,30 +73,6 @@ def test_the_nearest_point_of_a_deviation_is_exact(truth):
     assert deviation == 1
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 7, 30, 101])
-def test_no_neighbour_moves_an_answer_further_than_its_sensitivity(truth, n):
-    generator = np.random.default_rng(n)
-    settings = {"range": (-3, 9), "epsilon": 1, "mechanism": "laplace"}
-    most = {numbers.mean: 0.0, numbers.standard_deviation: 0.0}
-    for kind in range(12):
-        ends = kind % 2 == 0
-        values = (generator.choice([-3, 9], n) if ends else generator.uniform(-5, 11, n)).round(2)
-        if kind == 0:
-            values = np.full(n, -3.0)
-        other = values.copy()
-        other[0] = 9 if values[0] < 3 else -3
-        for query in most:
-            mechanism, one = asked(truth, query, values.tolist(), **settings)
-            _, two = asked(truth, query, other.tolist(), **settings)
-            away = abs(one - two)
-            slack = mechanism.lattice.step if query is numbers.standard_deviation else 0
-            assert away <= mechanism.sensitivity + slack
-            assert away <= mechanism.lattice.reach * mechanism.lattice.step
-            most[query] = max(most[query], float(away / mechanism.sensitivity))
-    assert most[numbers.mean] == 1
-    assert most[numbers.standard_deviation] > 0.97  # and ΔF is not much too large
-
-
 @pytest.mark.parametrize("n", [2, 3, 10, 50, 999, 10**6, 10**9])
 def test_sensitivity_of_a_deviation_bounds_the_root_and_fits_the_range(n):
     width = Fraction(12)
@@ -106,19 +80,6 @@ def test_sensitivity_of_a_deviation_bounds_the_root_and_fits_the_range(n):
     tight = width**2 * (n - 1) / Fraction(n) ** 2
     assert tight <= moved**2 <= Fraction(10201, 10000) * tight
     assert TruncatedLaplace(range=(0, width / 2), sensitivity=moved, epsilon=1).coarsest >= moved / 1024
-
-
-def test_all_bins_of_a_histogram_together_keep_epsilon(truth):
-    """The whole joint law of two bins over every pair of neighbouring tables of two rows."""
-    mechanism, _ = asked(truth, numbers.histogram, [0, 1], range=(0, 2), bins=2, epsilon=1)
-    law = [[weight / 2**64 for weight in row] for row in mechanism.integers.weights]
-    worst = 0.0
-    for table, value in product(product((0, 2), repeat=2), (0, 2)):
-        counts = [[sum(v == bin_ for v in rows) for bin_ in (0, 2)] for rows in (table, (value, table[1]))]
-        for y in product(range(3), repeat=2):
-            one, two = (law[c[0]][y[0]] * law[c[1]][y[1]] for c in counts)
-            worst = max(worst, abs(log(one / two)))
-    assert 0.9 < worst <= 1 + 1e-12
 
 
 # What is promised
@@ -161,23 +122,6 @@ def test_a_plan_is_released_with_secure_bits_and_prints_one_line_without_its_ans
     assert plan.release(bits=SeededBits(1)).bits == "seeded"
     with pytest.raises(InvalidParameter, match="bits = 'int' is not a source of bits"):
         plan.release(3)
-
-
-@pytest.mark.parametrize(
-    "name", ["laplace", "truncated-laplace", "staircase", "geometric", "explicit-fair", None]
-)
-def test_responses_stay_in_range(name):
-    common = {"epsilon": "0.05", "mechanism": name}
-    mean = numbers.mean([1, 2, 3], range=(-3, 9), **common)
-    deviation = numbers.standard_deviation([1, 2, 3], range=(-3, 9), **common)
-    count = numbers.count([1, 2, 3], above=1, **common)
-    histogram = numbers.histogram([1, 2, 3], range=(-3, 9), bins=4, **common)
-    for seed in range(2):
-        bits = SeededBits(seed)
-        assert -3 <= mean.release(bits).response <= 9
-        assert 0 <= deviation.release(bits).response <= 6
-        assert count.release(bits).response in (0, 1, 2, 3)
-        assert set(histogram.release(bits).response) <= {0, 1, 2, 3}
 
 
 def test_weak_budgets_give_the_answer_away():

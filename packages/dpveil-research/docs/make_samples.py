@@ -32,7 +32,6 @@ def face(mode: str) -> np.ndarray:
 
 
 def eye() -> np.ndarray:
-    """Return an eye at the size of the face in grey."""
     image = levels(people_of(Path("drawn-eyes"))[0][0], "L")
     return cv2.resize(image, (92, 112), interpolation=cv2.INTER_AREA)[..., None]
 

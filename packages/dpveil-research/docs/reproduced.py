@@ -17,7 +17,6 @@ def plots() -> dict[str, bytes]:
 
 
 def rows(paper: str, table: str, **wanted: str) -> list[Row]:
-    """Return the rows of a table that have these values."""
     text = (FOLDER / paper / f"{table}.csv").read_text(encoding="utf-8")
     every = csv.DictReader(text.splitlines())
     return [row for row in every if all(row[name] == value for name, value in wanted.items())]
@@ -62,7 +61,6 @@ def mechanisms(measure: str, first: str, second: str) -> str:
 
 
 def whole(paper: str, table: str) -> str:
-    """Return a whole table."""
     found = rows(paper, table)
     lines = ["| " + " | ".join(found[0]) + " |", "|---" * len(found[0]) + "|"]
     return "\n".join([*lines, *("| " + " | ".join(row.values()) + " |" for row in found)])

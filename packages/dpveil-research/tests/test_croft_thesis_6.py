@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
-from kept_tables import Three, ends, kept_row, kept_rows, read
+from kept_tables import Three, ends, kept_row, kept_rows
 from made_codes import portrait
-from PIL import Image
 
 from dpveil.assets.trained_files import default_path
 from dpveil.codecs import GAN, load
 from dpveil.codecs.network_codecs import CLEAR
-from dpveil.errors import UsageError
 from dpveil.noise.bits import SeededBits
 from dpveil_research.croft_thesis_6 import (
     PLAN,
@@ -30,7 +27,6 @@ from dpveil_research.croft_thesis_6 import (
     Scene,
     ahead,
     balanced,
-    make,
     private,
 )
 from dpveil_research.faces import seen
@@ -137,23 +133,6 @@ def test_the_strongest_attacker_is_reported_with_what_is_kept() -> None:
     np.testing.assert_allclose(found.by_person["ssim"], 1)
     best = max(one.rate for one in measures.attacks(faces).values())
     assert found.by_person["named"].mean() == pytest.approx(best)
-
-
-@pytest.mark.slow
-def test_the_whole_run_on_a_tree_of_faces(tmp_path: Path) -> None:
-    for person in range(8):
-        home = tmp_path / "lfw10_128" / f"p{person}"
-        home.mkdir(parents=True)
-        for photo in range(2):
-            Image.fromarray(portrait(person, photo)).save(home / f"{photo}.jpg")
-    plan = replace(TINY, draws=1, epsilons=(1000,), groups=(2,))
-    with pytest.raises(UsageError, match="too few people for a group: take more people with --count"):
-        make(tmp_path, 1, plan=plan)
-    files = make(tmp_path, 8, plan=plan)
-    assert set(files) == {"results.csv", "ahead.csv", "trade-off.png"}
-    made = read(files["results.csv"])
-    assert [one["method"] for one in made][:4] == ["none", "codec alone", REPLACED, PRIVATE]
-    assert files["trade-off.png"].startswith(b"\x89PNG")
 
 
 # The page

@@ -58,7 +58,6 @@ class Mutant:
 
     @property
     def has_survived(self) -> bool:
-        """Whether no gate rejected it."""
         return not self.killed_by
 
 
@@ -178,7 +177,6 @@ class Version:
 
     @property
     def seen(self) -> LawOf:
-        """The law of what is seen."""
         return self.shown or self.law  # type: ignore[return-value]
 
     def draws(self, case: Any, inputs: Any, count: int, bits: BitSource) -> Any:
@@ -266,7 +264,6 @@ class Gate:
     ties: bool = False
 
     def checks(self, level: Any, bits: Bits) -> Iterator[Check]:
-        """Yield this gate with every setting of a level."""
         for number, setting in enumerate(self.of(level)):
             case = setting.case if self.draws else setting
             name = f"{case} {self.name} {number}"
@@ -277,7 +274,6 @@ class Gate:
 
 
 def drawing(name: str, look: Callable[..., Iterable[Finding]]) -> Gate:
-    """Return a gate that draws, for the drawn settings of a level."""
     return Gate(name, look, lambda level: level.drawn, draws=True)
 
 

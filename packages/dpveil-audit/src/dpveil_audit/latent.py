@@ -60,7 +60,6 @@ class Circle:
 
     @cached_property
     def cells(self) -> Int64[np.ndarray, "cells 2"]:
-        """All possible points, once each."""
         return np.unique(self.arcs, axis=0)
 
     def cells_of(self, points: Int64[np.ndarray, "n 2"]) -> Int64[np.ndarray, " n"]:
@@ -149,7 +148,6 @@ class LatentCase(engine.Case):
 
     @cached_property
     def apart(self) -> Any:
-        """The distances of all pairs."""
         codes = self.inputs
         return np.array([self.distance(codes[i], codes[j]) for i, j in self.pairs]) if self.metric else None
 
@@ -400,7 +398,6 @@ right_directions = directional_law(_k)
 
 
 def _sign_kept(case: LatentCase, codes: Sequence[Code]) -> ProductLaw:
-    """Release the sign of the first coordinate."""
     right = np.array([case.direction(code)[0] >= 0 for code in codes])
     law = right_directions(case, codes)
     kept = law.floats[0][law.index[:, 0]] * ((case.circle.cells[:, 0] >= 0) == right[:, None])

@@ -83,7 +83,6 @@ class Reads:
 
 
 def crops_of(rows: Int64[np.ndarray, "n 3"]) -> Crops:
-    """Return the crop of each row."""
     return np.ascontiguousarray(
         np.broadcast_to(rows.astype(np.uint8)[:, None, None], (len(rows), SIDE, SIDE, 3))
     )
@@ -148,7 +147,6 @@ class NetworkCase:
     likely: bool = False
 
     def method(self, codec: Audited) -> Latent:
-        """Return the method with a codec of this kind."""
         own = Reference(self.kind.name, UNUSED, LENGTH, CODEC, codec)
         reads = Reference("attributes", UNUSED, None, READER, Reads())
         codes = LIKELY if self.likely else SNAPPED
@@ -302,7 +300,6 @@ def _codec(name: str, made: Callable[[Memory], dict[str, Any]], gates: tuple[str
 
 
 def _wide(case: NetworkCase) -> Latent:
-    """Return the method with a codec that reads and draws the whole crop."""
     return case.method(
         linear(type(case.kind.__name__, (case.kind,), {"_encode": _whole, "_rendered": _everywhere}))
     )
@@ -334,7 +331,6 @@ def _own(name: str, release: Callable[..., Any]) -> NetworkVersion:
 
 
 def _release_moved(own: Any, codes: Any, space: Any, bits: Any) -> Any:
-    """Release in the usual box, moved to the first code."""
 
     def near(clip: Any = 0) -> Any:
         box = space.bounds(clip)
@@ -351,7 +347,6 @@ def _late(own: Any, codes: Any, space: Any, bits: Any) -> Any:
 
 
 def _unread(case: NetworkCase) -> Latent:
-    """Return the method that tells the decoder what the model reads, without randomised response."""
     method = case.method(linear(case.kind))
     names = method.told.responses
 

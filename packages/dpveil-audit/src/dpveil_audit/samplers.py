@@ -99,7 +99,6 @@ def gaussian_tables() -> list[Finding]:
 
 
 def _below(variance: Fraction, squares: int) -> Decimal:
-    """Return exp(-squares / (2·variance))."""
     exponent = -squares / (2 * variance)
     return WORK.exp(WORK.divide(Decimal(exponent.numerator), Decimal(exponent.denominator)))
 
@@ -178,7 +177,6 @@ class SamplerVersion(Version):
 
 
 def exact_gate(version: SamplerVersion, tables: Callable[[], list[Finding]]) -> list[Finding]:
-    """Return the comparisons of a sampler's tables."""
     return tables()
 
 

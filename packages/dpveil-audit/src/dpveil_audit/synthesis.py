@@ -39,19 +39,15 @@ class Line:
     """A simulator of points on a line, the same in each round, so that votes are known."""
 
     def draw(self, count: int, bits: BitSource) -> np.ndarray:
-        """Return the points, which are their own pictures."""
         return np.arange(count, dtype=np.float64)[:, None]
 
     def vary(self, codes: np.ndarray, angle: float, bits: BitSource) -> np.ndarray:
-        """Return as many points from the start of the line."""
         return self.draw(len(codes), bits)
 
     def pictures(self, codes: np.ndarray) -> np.ndarray:
-        """Return the points."""
         return codes
 
     def embed_all(self, pictures: np.ndarray) -> np.ndarray:
-        """Return the points as whole numbers."""
         return (STEP * pictures).astype(np.int16)
 
 
@@ -73,7 +69,6 @@ class VoteCase:
 
     @cached_property
     def plan(self) -> SetPlan:
-        """The plan of two people."""
         return SetPlan(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -106,12 +101,10 @@ Released = Callable[["VoteVersion", VoteCase, People, BitSource], list[Votes]]
 
 
 def own_variances(plan: SetPlan) -> tuple[int, ...]:
-    """Return the variance parameter of every round."""
     return (plan.variance,) * plan.rounds
 
 
 def own_release(version: VoteVersion, case: VoteCase, people: People, bits: BitSource) -> list[Votes]:
-    """Return the noisy votes of all rounds, as the product releases them."""
     choices, numbers = numbered_choices(people)
     line: Any = Line()
     points = (STEP * choices[:, None]).astype(np.int16)

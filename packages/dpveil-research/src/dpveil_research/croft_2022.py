@@ -38,7 +38,6 @@ ZOOM: Final = 1000  # the largest ε of the paper's close-up of block 16
 
 
 def series(mechanism: str, block: int, blurred: bool = True) -> str:
-    """Return the name of a series."""
     return f"{mechanism}, b = {block}" + (", blurred" if blurred else "")
 
 

@@ -213,7 +213,6 @@ class Measured:
         return mechanism.release(self.generator.codes, self.generator.statistics, bits=bits)
 
     def same(self, k: int) -> Codes:
-        """Return the mean code of everybody's group."""
         groups = grouped(self.generator.codes, k)
         return np.asarray(group_means(self.generator.codes, groups)[group_indices(groups)])
 
@@ -251,7 +250,6 @@ def read_expressions(faces: Faces, shown: Crops) -> Shares:
 
 
 def pixels(crops: Crops) -> Float64[np.ndarray, "n d"]:
-    """Return small grey pictures in a row each."""
     grey = crops.mean(axis=3).astype(np.uint8)
     shrunk = [cv2.resize(one, (SMALL, SMALL), interpolation=cv2.INTER_AREA).ravel() for one in grey]
     return np.stack(shrunk).astype(np.float64)

@@ -132,7 +132,6 @@ class Attacked:
 
     @cached_property
     def known(self) -> Rows:
-        """The rows of the attacker's photos."""
         return np.flatnonzero(self.scene.number < self.plan.known)
 
     @cached_property
@@ -159,7 +158,6 @@ class Attacked:
         return {"named": named, "gender": gender}
 
     def drawn(self, model: str, epsilon: int, rows: Rows, stream: str) -> Crops:
-        """Return a private release of each of these photos."""
         mechanism = CroftMetric(epsilon=Fraction(epsilon), clip=0)
         bits = SeededBits(SEED, f"{model} {epsilon} {stream}")
         codes = mechanism.release(self.scene.codes[rows], self.scene.codec.statistics, bits=bits)
@@ -375,7 +373,6 @@ def make(
 
 
 def tables(points: Sequence[Point], name: str = "LFW") -> dict[str, bytes]:
-    """Return the files of measured points, by name."""
     found, said = [_row(point) for point in points], [claim.row() for claim in claims(points)]
     return {"results.csv": to_csv(found), "verdicts.csv": to_csv(said)} | figures(found, said, name)
 

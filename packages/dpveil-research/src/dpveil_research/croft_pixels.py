@@ -60,7 +60,6 @@ class Comparison:
 
     @property
     def methods(self) -> dict[str, Make]:
-        """Both mechanisms."""
         return {EXPONENTIAL: self.exponential, LAPLACE: lambda e, b: DPPix(epsilon=e, block=b)}
 
 
@@ -102,12 +101,10 @@ class Point:
 
     @property
     def series(self) -> str:
-        """What plots call its curve."""
         return f"{self.method}, b = {self.block}, {self.after}"
 
     @property
     def setting(self) -> Setting:
-        """The point as the bench releases it."""
         after = (self.of.blur,) if self.after == BLURRED else ()
         return Setting(self.of.methods[self.method](self.epsilon, self.block), None, after)
 
@@ -126,7 +123,6 @@ class Measured:
         return cls({**values, "named": crossed(found)}, tuple(str(one) for one in found[0].people))
 
     def mean(self, name: str) -> tuple[float, float, float]:
-        """Return the mean of a measure with its interval over people."""
         return (clustered_share if name == "named" else clustered_mean)(self.values[name], self.people)
 
 

@@ -67,7 +67,6 @@ class Tabled:
         return found
 
     def expected(self, measure: str) -> float:
-        """Return the expected loss for equally likely answers."""
         return float(self.by_answer(measure).mean())
 
     def _guesses(self, power: int) -> Int64[np.ndarray, " responses"]:
@@ -80,7 +79,6 @@ class Tabled:
         return guesses
 
     def at(self, truths: Float64[np.ndarray, " n"], measure: str) -> Float64[np.ndarray, " n"]:
-        """Return the expected losses of these true answers."""
         places = np.abs(np.subtract.outer(truths, self.answers)).argmin(axis=1)
         found: Float64[np.ndarray, " n"] = self.by_answer(measure)[places]
         return found
@@ -105,7 +103,6 @@ class _Program:
         self.rows.append(np.stack([one, other, np.full(one.size, factor)], axis=1))
 
     def matrix(self) -> Any:
-        """Return the distinct rows as a sparse matrix."""
         rows = np.unique(np.concatenate(self.rows), axis=0)
         place = np.arange(len(rows))
         values = np.concatenate([np.ones(len(rows)), -rows[:, 2]])

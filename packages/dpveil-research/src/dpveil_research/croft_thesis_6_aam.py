@@ -222,7 +222,6 @@ class Attacked:
 
 
 def small(crops: Crops) -> Float64[np.ndarray, "n d"]:
-    """Return crops as small pictures, in a row each."""
     sides = (SMALL, SMALL)
     shrunk = [cv2.resize(crop, sides, interpolation=cv2.INTER_AREA).ravel() for crop in crops]
     return np.stack(shrunk).astype(np.float64)
@@ -304,7 +303,6 @@ def make(
 
 
 def tables(found: Mapping[str, Sequence[Point]]) -> dict[str, bytes]:
-    """Return the files of measured points of each data set, by name."""
     rows = [point.row(name) for name, points in found.items() for point in points]
     said = [claim.row() for name, points in found.items() for claim in claims(name, points)]
     drawn = {f"figure-6-7-{name.replace('&', '').lower()}.png": plot(name, rows) for name in found}

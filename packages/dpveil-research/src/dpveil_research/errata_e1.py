@@ -83,7 +83,6 @@ def log_ratios(responses: Any) -> dict[str, Floats]:
 
 
 def tables() -> tuple[list[Row], list[Row]]:
-    """Return log-ratios by response, and expected errors by answer."""
     found = log_ratios(RESPONSES)
     ratios = []
     for i, y in enumerate(RESPONSES):
@@ -97,7 +96,6 @@ def tables() -> tuple[list[Row], list[Row]]:
 
 
 def picture() -> bytes:
-    """Return the plot of both tables as PNG."""
     canvas, (left, right) = canvas_of(2)
     far = np.geomspace(1, 1000, 200)
     found = log_ratios(far)

@@ -172,7 +172,6 @@ class Run:
 
     @property
     def atoms(self) -> Float64[np.ndarray, "m pixels"]:
-        """The atoms as rows."""
         return self.codec.atoms.astype(np.float64)
 
     def row(self, sweep: str, series: str, x: str, promise: str, measure: str, found: Sequence[float]) -> Row:
@@ -203,7 +202,6 @@ class Run:
         return made
 
     def facts(self) -> list[Row]:
-        """Return measurements of the pairs without noise."""
         decoded = [self.codec.decode(self.codec.encode(p.crops)) for p in self.pairs]
         loss = [(crops / TOP - p.crops / TOP) ** 2 for crops, p in zip(decoded, self.pairs, strict=True)]
         every = {

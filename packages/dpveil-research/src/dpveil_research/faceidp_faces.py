@@ -99,7 +99,6 @@ def shown(codec: Dictionary, pair: Looked, embed: Embed) -> Iterator[Shown]:
 
 
 def rows(words: str, pair: Looked, one: Shown) -> Iterator[Row]:
-    """Yield what the recogniser says of the pictures of A and B."""
     for name, face, original, at in zip("AB", one.faces, pair.crops, one.at, strict=True):
         apart = (face.astype(np.float64) - original) / TOP
         away = float(np.linalg.norm(at - pair.at[0]))

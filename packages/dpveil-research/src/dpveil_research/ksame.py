@@ -207,16 +207,13 @@ class Scene:
 
     @property
     def faces(self) -> Crops:
-        """The photo of everybody that is released."""
         return self.people.photo(0)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The people on them."""
         return self.people.people
 
     def place(self, question: str, method: str, x: str, **more: Any) -> Place:
-        """Return what makes the rows of a setting."""
         return partial(row, self.people.name, question, method, x, **more)
 
     def views(self) -> dict[str, Likeness]:
@@ -362,7 +359,6 @@ class Clues:
     away: Float64[np.ndarray, "faces people"]
 
     def add(self, left: Bool[np.ndarray, "faces people"], away: Float64[np.ndarray, "faces people"]) -> None:
-        """Update with one release."""
         self.left, self.away = self.left & left, self.away + away
 
     def blindly(self) -> Shares:

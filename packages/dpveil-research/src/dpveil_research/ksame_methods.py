@@ -49,7 +49,6 @@ class Shared:
 
     @property
     def group_of(self) -> Int64[np.ndarray, " n"]:
-        """The index of every face's group."""
         return group_indices(self.groups)
 
 
@@ -116,7 +115,6 @@ def _group_around(away: Float64[np.ndarray, "n n"], left: Members, face: int, k:
 
 
 def group_indices(groups: list[Group]) -> Int64[np.ndarray, " n"]:
-    """Return the index of every face's group."""
     numbers = np.empty(sum(len(group.members) for group in groups), np.int64)
     for number, group in enumerate(groups):
         numbers[group.members] = number

@@ -68,7 +68,6 @@ MECHANISMS: Final[dict[str, Callable[[Fraction, int, int], LatentMechanism]]] = 
 
 
 def series(mechanism: str, clip: int) -> str:
-    """Return the name of a series."""
     return f"{mechanism}, clip {clip} %"
 
 

@@ -224,7 +224,6 @@ Accuracies = dict[tuple[str, str, str], list[float]]
 
 
 def run(records: Records, repetitions: int) -> Accuracies:
-    """Return the accuracies of every series of both settings on one table."""
     found: Accuracies = {}
     name = records.table.name
     for repetition in range(repetitions):

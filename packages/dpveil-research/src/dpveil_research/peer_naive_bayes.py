@@ -14,7 +14,6 @@ import numpy as np
 
 
 def accuracies(path: str) -> list[list[float]]:
-    """Return the accuracy for every budget and repetition."""
     from diffprivlib.models import GaussianNB  # of the other environment
 
     given = np.load(path)

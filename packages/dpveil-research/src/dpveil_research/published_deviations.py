@@ -28,7 +28,6 @@ def uniform(shape: tuple[int, ...], bits: BitSource) -> Floats:
 
 
 def laplace(shape: tuple[int, ...], bits: BitSource) -> Floats:
-    """Return Laplace noise of scale 1."""
     place = uniform(shape, bits) - 0.5
     noise: Floats = -np.sign(place) * np.log1p(-2 * np.abs(place))
     return noise

@@ -80,7 +80,6 @@ class Of:
 
     @property
     def perfect(self) -> str:
-        """The series without noise."""
         return f"mosaic, b = {self.block}: no noise"
 
 
@@ -173,7 +172,6 @@ def _contrasts(of: Of) -> tuple[Contrast, ...]:
 
 
 def grid(name: str, of: Of) -> Grid:
-    """Return the experiment on a data set."""
     return Grid(
         name=name,
         about=of.name,

@@ -102,7 +102,6 @@ class Baselines:
     threshold: float
 
     def passes(self, person: str, image: Image) -> bool:
-        """Return whether a picture passes for a person."""
         own = coded(image)
         return own is not None and bool(distance(own, self.codes[person]).min() < self.threshold)
 

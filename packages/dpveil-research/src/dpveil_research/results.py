@@ -53,7 +53,6 @@ Row = dict[str, str]
 
 
 def columns(measure: str) -> tuple[str, str, str]:
-    """Return the column names of a mean and of the ends of its interval."""
     return measure, f"{measure}_low", f"{measure}_high"
 
 

@@ -169,27 +169,22 @@ def _codec(settings: dict[str, Any], landmarks_68: str | None, json: bool) -> in
     order.check()
     order = replace(order, landmarks=_finder(order.codec, landmarks_68))
     made = train_codec(order, bar)
-    code, model = _print_errors(made), made.model
+    model = made.model
     height, width, channels = canvas = model.canvas
-    if json:
-        _document(made, order.out, codec=model.name, length=model.length, canvas=list(canvas))
-        return code
-    shape = f"{height}×{width} {'grey' if channels == 1 else 'colour'}"
-    say.answer(
-        f"{order.out}  {model.name}, {model.length} coordinates of {shape} crops, {made.images} images"
-    )
-    used, held = model.card.settings, model.card.metrics
+    used, held, lines = model.card.settings, model.card.metrics, []
     if "images_with_landmarks" in used:
         found, asked = used["images_with_landmarks"], used["images"]
-        say.answer(f"learned from {found} of {asked} images, those with sure landmarks")
+        lines.append(f"learned from {found} of {asked} images, those with sure landmarks")
     if held:
-        say.answer(f"held out: {held['images']} images, PSNR {held['psnr']} dB, SSIM {held['ssim']}")
-    else:
+        lines.append(f"held out: {held['images']} images, PSNR {held['psnr']} dB, SSIM {held['ssim']}")
+    elif not json:
         few = f"fewer than {EVERY} images were given"
         copies = "all images that were held out are copies of others"
         say.note(f"nothing was measured: {few if made.images < EVERY else copies}")
-    say.answer(f"sha256 {made.digest}")
-    return code
+    shape = f"{height}×{width} {'grey' if channels == 1 else 'colour'}"
+    about = {"codec": model.name, "length": model.length, "canvas": list(canvas)}
+    head = f"{model.name}, {model.length} coordinates of {shape} crops"
+    return _tell(made, order.out, json, about, head, *lines)
 
 
 def _finder(codec: str, file: str | None) -> Finder | None:
@@ -231,19 +226,14 @@ def _network(
     if landmarks_68 is not None:
         order = replace(order, landmarks=Finder(landmarks_68))
     made = home.train(order, bar)
-    code, model = _print_errors(made), made.model
-    if json:
-        length = {"length": model.length} if isinstance(model, Codec) else {}
-        _document(made, order.out, codec=model.name, **length, **model.facts())
-        return code
-    say.answer(f"{order.out}  {kind}, {', '.join(model.card_words().facts)}, {made.images} images")
-    held = dict(model.card.metrics)
-    images = held.pop("images")
-    say.answer(f"held out: {images} images, {', '.join(f'{name} {value}' for name, value in held.items())}")
-    if order.landmarks is None and kind in LEARNED:
+    model = made.model
+    if order.landmarks is None and kind in LEARNED and not json:
         say.note(f"the decoder knows no {LEARNED[kind]}: allow landmarks with --landmarks-68 package")
-    say.answer(f"sha256 {made.digest}")
-    return code
+    length = {"length": model.length} if isinstance(model, Codec) else {}
+    held = dict(model.card.metrics)
+    measured = f"held out: {held.pop('images')} images, {', '.join(f'{n} {v}' for n, v in held.items())}"
+    head = f"{kind}, {', '.join(model.card_words().facts)}"
+    return _tell(made, order.out, json, {"codec": model.name, **length, **model.facts()}, head, measured)
 
 
 def _attributes(common: dict[str, Any], landmarks_68: str | None, labels: Path | None, json: bool) -> int:
@@ -256,40 +246,31 @@ def _attributes(common: dict[str, Any], landmarks_68: str | None, labels: Path |
         raise InvalidParameter("--landmarks-68", landmarks_68, "is not accepted for attributes", hint=hint)
     by_hand = NO_MORE if labels is None else HandLabels.read(labels)
     order = AttributeOrder(landmarks=5 if landmarks_68 is None else 68, labels=by_hand, **common)
-    return _print_attributes(train_attributes(order, bar), order.out, json)
+    made = train_attributes(order, bar)
+    values = made.model.values
+    measured = (
+        f"held out: {name} {share}"
+        for name, share in made.model.card.metrics.items()
+        if name.split(",")[0] in values and " by " not in name
+    )
+    document = {"values": {name: list(words) for name, words in values.items()}}
+    return _tell(made, order.out, json, document, f"attributes, {', '.join(values)}", *measured)
 
 
-def _print_attributes(made: Trained[Any], out: Path, json: bool) -> int:
-    code, model = _print_errors(made), made.model
-    if json:
-        _document(made, out, values={name: list(words) for name, words in model.values.items()})
-        return code
-    say.answer(f"{out}  attributes, {', '.join(model.values)}, {made.images} images")
-    for name, share in model.card.metrics.items():
-        if name.split(",")[0] in model.values and " by " not in name:
-            say.answer(f"held out: {name} {share}")
-    say.answer(f"sha256 {made.digest}")
-    return code
+def _tell(made: Trained[Any], out: Path, json: bool, about: dict[str, Any], head: str, *lines: str) -> int:
+    """Say what was left out and what was made, as one document or in lines; return the exit code."""
+    from dpveil.assets import card_path
 
-
-def _print_errors(made: Trained[Any]) -> int:
     for error in made.failed[:10]:
         say.note(f"left out: {say.one_line(error)}")
     if len(made.failed) > 10:
         say.note(f"left out: {len(made.failed) - 10} more")
+    if json:
+        files = {"output": str(out), "card": str(card_path(out)), "sha256": made.digest}
+        counted = {"images": made.images, "metrics": dict(made.model.card.metrics)}
+        failed = [{"error": error.message, "hint": error.hint} for error in made.failed]
+        say.document({"trained": [{**files, **about, **counted}], "failed": failed})
+    else:
+        for line in (f"{out}  {head}, {made.images} images", *lines, f"sha256 {made.digest}"):
+            say.answer(line)
     return exits.INCOMPLETE if made.failed else exits.DONE
-
-
-def _document(made: Trained[Any], out: Path, **own: Any) -> None:
-    from dpveil.assets import card_path
-
-    done = {
-        "output": str(out),
-        "card": str(card_path(out)),
-        "sha256": made.digest,
-        **own,
-        "images": made.images,
-        "metrics": dict(made.model.card.metrics),
-    }
-    left_out = [{"error": error.message, "hint": error.hint} for error in made.failed]
-    say.document({"trained": [done], "failed": left_out})

@@ -77,7 +77,6 @@ class Draws:
         self.bits = SeededBits(seed, label)
 
     def uniform(self, low: float, high: float) -> float:
-        """Return a number between two others."""
         return low + (high - low) * float(self.bits.words(1)[0]) / 2.0**64
 
     def log_uniform(self, low: float, high: float) -> float:
@@ -206,7 +205,6 @@ class Trainer(networks.Trainer):
         return losses
 
     def model(self, card: Card) -> DenoiserNetwork:
-        """Return the averaged network."""
         shape = (1, 3, self.plan.side, self.plan.side)
         contents = np.frombuffer(halve_weights(export_onnx(self.mean.cpu()[0], shape)), np.uint8)
         return DenoiserNetwork(Network.of(contents, shape, shape, JOB, 1.5), self.plan.side, card)

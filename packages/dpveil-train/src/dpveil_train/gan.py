@@ -345,11 +345,9 @@ class Trainer(networks.Trainer):
         self.compile(self.encoder, self.decoder, self.critic)
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a checkpoint."""
         return {**super().state(), "basis": None if self.basis is None else vars(self.basis)}
 
     def take_up(self, state: dict[str, Any]) -> None:
-        """Restore the state of a checkpoint."""
         super().take_up(state)
         self.basis = None if state["basis"] is None else Basis(**state["basis"])
 
@@ -441,7 +439,6 @@ class Trainer(networks.Trainer):
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def _codes(self, most: int) -> Tensor:
-        """Return the codes of the first training faces by the present encoder."""
         rows = self.faces.rows[:most]
         seen = (self.faces.of(rows[at : at + 64]).pictures for at in range(0, len(rows), 64))
         self.encoder.eval()  # else batches would mix, and count as seen
@@ -454,12 +451,10 @@ class Trainer(networks.Trainer):
         return make_codec(GAN, (encoder, Joined(decoder)), self.faces, self.plan.length, Basis.of, card)
 
     def metrics(self, model: EncoderDecoder) -> dict[str, Json]:
-        """Return how alike held-out crops are after encoding and decoding."""
         return reconstruction_metrics(model, self.faces)
 
 
 def weighted_sum(losses: dict[str, Tensor], weights: dict[str, float]) -> Tensor:
-    """Return the weighted sum of losses."""
     return torch.stack([weight * losses[name] for name, weight in weights.items()]).sum()
 
 

@@ -124,7 +124,6 @@ class Trainer:
         self.optimisers: list[torch.optim.Optimizer] = []
 
     def to_device(self, network: nn.Module) -> Any:
-        """Return the network on the device, with channels last."""
         return network.to(device=self.device, memory_format=torch.channels_last)
 
     def follow(self, *networks: nn.Module) -> nn.ModuleList:
@@ -141,7 +140,6 @@ class Trainer:
         return self.optimisers[-1]
 
     def compile(self, *networks: nn.Module) -> None:
-        """Compile calls of networks for the device."""
         compile_calls(self.device, *networks)
 
     def halves(self) -> Any:
@@ -192,12 +190,10 @@ class Trainer:
                 own.copy_(new)
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a checkpoint."""
         parts = {name: getattr(self, name).state_dict() for name in self.parts}
         return {**parts, "done": self.done, "spent": self.spent, "generator": self.generator.get_state()}
 
     def take_up(self, state: dict[str, Any]) -> None:
-        """Restore the state of a checkpoint."""
         for name in self.parts:
             getattr(self, name).load_state_dict(state[name])
         self.generator.set_state(state["generator"])
@@ -211,7 +207,6 @@ class Trainer:
         raise NotImplementedError
 
     def metrics(self, model: Any) -> dict[str, Json]:
-        """Return what a card says of held-out pictures."""
         raise NotImplementedError
 
 
@@ -376,7 +371,6 @@ class Given(CalibrationDataReader):  # type: ignore[misc,unused-ignore]
         self.name, self.inputs = name, iter(inputs)
 
     def get_next(self) -> dict[str, Any] | None:
-        """Return the next input by name; None after the last one."""
         given = next(self.inputs, None)
         return None if given is None else {self.name: given}
 

@@ -81,7 +81,6 @@ class Plan:
 
     @property
     def length(self) -> int:
-        """The number of coordinates of W+."""
         return self.layers * self.style
 
     @property
@@ -424,7 +423,6 @@ class Trainer(networks.Trainer):
         return gan.make_codec(StyleGAN, both, self.faces, plan.length, basis_of, card)
 
     def metrics(self, model: StyleGAN) -> dict[str, Json]:
-        """Return how alike held-out crops are after encoding and decoding."""
         return gan.reconstruction_metrics(model, self.faces)
 
 

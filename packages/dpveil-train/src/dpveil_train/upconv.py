@@ -285,7 +285,6 @@ class Trainer(networks.Trainer):
         return losses
 
     def about(self) -> dict[str, Json]:
-        """Return what a card says of the training besides its settings."""
         return {"people": len(self.faces.people), **super().about()}
 
     def model(self, card: Card) -> UpConv:
@@ -316,7 +315,6 @@ class Trainer(networks.Trainer):
 
 
 def _known_cross_entropy(logits: Tensor, wanted: Tensor, known: Tensor) -> Tensor:
-    """Return the mean cross entropy over the faces of which the answer is known."""
     each = crossed(logits.float(), wanted, reduction="none") * known
     out: Tensor = each.sum() / known.sum().clamp(min=1)
     return out

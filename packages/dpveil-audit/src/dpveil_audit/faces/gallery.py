@@ -129,7 +129,6 @@ class FacesCase(engine.Case):
 
     @property
     def has_pose(self) -> bool:
-        """Whether heads are turned by an answer."""
         return isinstance(self.gallery, HeadGallery) and POSE in self.names
 
     @property
@@ -138,7 +137,6 @@ class FacesCase(engine.Case):
         return len(self.gallery) * (len(VALUES[POSE]) if self.has_pose else 1)
 
     def outcome(self, faces: Sequence[int], pose: int = 0) -> tuple[int, ...]:
-        """Return the outcomes of these faces in a pose."""
         return tuple(face + len(self.gallery) * pose for face in faces)
 
     def pose(self, answer: Row) -> int:
@@ -190,7 +188,6 @@ def law_of(chances: ChancesOf) -> engine.LawOf:
 
 
 def draw(case: FacesCase, row: Row, count: int, bits: BitSource) -> Outcomes:
-    """Return the outcomes of the method's own releases of a crop, from one batch."""
     return case.draw(np.tile(np.array([row], np.int64), (count, 1)), bits)[:, None]
 
 
@@ -214,7 +211,6 @@ def by_rank(chances: Sequence[Fraction], distances: Row) -> Chances:
 
 
 def shares(weights: Sequence[float]) -> tuple[Fraction, ...]:
-    """Return weights divided by their sum."""
     exact = [Fraction(weight) for weight in weights]
     return tuple(weight / sum(exact) for weight in exact)
 
@@ -386,7 +382,6 @@ def same_gate(version: Version, case: FacesCase, written: ChancesOf, own: Chance
 
 
 def wrong(name: str, chances: ChancesOf, **more: Any) -> Version:
-    """Return a mutant that draws from its own law."""
     return Version(name=name, law=law_of(chances), **more)
 
 
@@ -395,7 +390,6 @@ def _epsilon(case: FacesCase) -> float:
 
 
 def _twice(case: FacesCase, row: Row) -> Chances:
-    """Omit the 2 in the exponent of the exponential mechanism."""
     last = len(row) - 1
     return by_rank(shares([math.exp(-2 * _epsilon(case) * rank / last) for rank in range(len(row))]), row)
 
@@ -406,18 +400,15 @@ def _raw(case: FacesCase, row: Row) -> Chances:
 
 
 def _ties(case: FacesCase, row: Row) -> Chances:
-    """Give equally distant faces one rank, and skip the ranks after it."""
     ranks = own_ranks(case)
     return shares([float(ranks[sorted(row).index(distance)]) for distance in row])
 
 
 def _flips(case: FacesCase, row: Row) -> Chances:
-    """Use permute-and-flip at the rate for a score instead of ranks."""
     return by_rank(shares(flips(len(row), _epsilon(case))), row)
 
 
 def _round_up_larger(case: FacesCase, row: Row) -> Chances:
-    """Round up the larger of two weights."""
     with localcontext() as context:
         context.prec = DIGITS
         odds = (Decimal(case.epsilon.numerator) / Decimal(case.epsilon.denominator)).exp()
@@ -429,7 +420,6 @@ def _round_up_larger(case: FacesCase, row: Row) -> Chances:
 
 
 def _never_last(case: FacesCase, row: Row) -> Chances:
-    """Give the farthest face no weight."""
     return by_rank(shares([float(chance) for chance in own_ranks(case)[:-1]] + [0.0]), row)
 
 
@@ -454,13 +444,11 @@ def _among_all(case: FacesCase, row: Row) -> Parts:
 
 
 def _last_shown(case: FacesCase, row: Row) -> Parts:
-    """Release the last attribute without noise."""
     *parts, last = right_responses(case, row)
     return [*parts, tuple(Fraction(value == row[len(parts)]) for value in range(len(last)))]
 
 
 def _nearest(case: FacesCase, answer: Row, row: Row) -> tuple[int, ...]:
-    """Choose among the faces for the answers the one most similar to the crop in something else."""
     face = min(faces_for(case, answer), key=lambda n: abs(case.looks[n][-1] - row[-1]))
     return case.outcome((face,), case.pose(answer))
 

@@ -94,7 +94,6 @@ class Encoding:
         return bytes(contents.tobytes())
 
     def photo(self, upright: Pixels) -> Photo:
-        """Return the photo as dpveil decodes it from the file."""
         return read_bytes(self.file(upright), "made photo")
 
     def __str__(self) -> str:
@@ -166,7 +165,6 @@ class PhotoAudit(Audit):
     made: Callable[[Any, Bits], Any]
 
     def checks(self, level: Level, bits: Bits) -> list[Check]:
-        """Return every gate with every setting."""
         return super().checks(Level(tuple(self.made(case, bits) for case in level.exact)), bits)
 
 
@@ -225,7 +223,6 @@ ReleaseOf = Callable[[Photo, tuple[Region, ...], PixelMethod, BitSource], Releas
 
 
 def own_release(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource) -> Release:
-    """Return dpveil's own release."""
     return obfuscate(photo, method, regions=list(asked), bits=bits)
 
 
@@ -243,7 +240,6 @@ class GrowthVersion(Version):
 
 
 def with_growth(name: str, grown: Callable[[Region, Photo], Region]) -> GrowthVersion:
-    """Return a version whose regions grow in another way, and are listed accordingly."""
 
     def release(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource) -> Release:
         own = tuple(grown(region, photo) for region in asked)
@@ -319,7 +315,6 @@ def _of(regions: Sequence[Region], photo: Photo) -> Places:
 
 
 def _listed_boxes(release: Release) -> Places:
-    """Return the boxes that a certificate lists."""
     inside = np.zeros(release.image.shape[:2], np.bool_)
     for record in release.certificate.regions:
         inside[record.box.slices] = True
@@ -421,7 +416,6 @@ def _eights(region: Region, photo: Photo) -> Region:
 
 
 def _without_ragged(region: Region, photo: Photo) -> Region:
-    """Grow only to the last whole block."""
     grid, box, wide = photo.grid or Grid(8, 8), region.box, grow(region, photo).box
     right = max(box.x + box.w, min(wide.x + wide.w, photo.width // grid.width * grid.width))
     bottom = max(box.y + box.h, min(wide.y + wide.h, photo.height // grid.height * grid.height))
@@ -433,18 +427,15 @@ def _without_ragged(region: Region, photo: Photo) -> Region:
 
 
 def _upright(region: Region, photo: Photo) -> Region:
-    """Use the block edges of the stored picture, although it was mirrored."""
     return grow(region, _with(photo, x0=0, y0=0))
 
 
 def _lying(region: Region, photo: Photo) -> Region:
-    """Swap width and height of blocks, as if the photo had not been rotated."""
     grid = photo.grid or Grid(8, 8)
     return grow(region, _with(photo, width=grid.height, height=grid.width))
 
 
 def _thin(region: Region, photo: Photo) -> Region:
-    """Grow the box but not the mask in it."""
     wide = grow(region, photo)
     if region.mask is None or wide.mask is None:
         return wide
@@ -455,7 +446,6 @@ def _thin(region: Region, photo: Photo) -> Region:
 
 
 def _last_left_out(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource) -> Release:
-    """List every region in the certificate, but leave the last of several unprotected."""
     release = own_release(photo, asked, method, bits)
     some = own_release(photo, asked[: max(1, len(asked) - 1)], method, bits)
     return replace(release, image=some.image)
@@ -464,7 +454,6 @@ def _last_left_out(photo: Photo, asked: tuple[Region, ...], method: PixelMethod,
 def _listed_as_asked(
     photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource
 ) -> Release:
-    """Grow regions, but list them as requested."""
     release = own_release(photo, asked, method, bits)
     records = tuple(region.record for region in asked)
     return replace(release, certificate=replace(release.certificate, regions=records))

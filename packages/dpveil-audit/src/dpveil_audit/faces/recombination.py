@@ -69,7 +69,6 @@ class MadeFaces(FaceMethod):
 
     @property
     def frame(self) -> Frame:
-        """Small crops."""
         return Frame(SIDE, float(self.margin))
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
@@ -205,12 +204,10 @@ class Made(MadePhotos):
 
     @property
     def photo(self) -> Photo:
-        """The first photo."""
         return self.photos[0][1]
 
     @cached_property
     def placement(self) -> Placement:
-        """The placement for the first photo."""
         return self.case.placement(self.photo)
 
     def by(self, version: RecombinationVersion) -> Placement:
@@ -399,7 +396,6 @@ OUTSIDE: Final = ("outside",)
 
 
 def wrong(name: str, put: Put, **changes: Any) -> RecombinationVersion:
-    """Return a mutant that puts released crops back in another way."""
 
     def draw(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
         if not isinstance(treated, Heads):
@@ -441,7 +437,6 @@ def _filled_from_hidden(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pi
 
 
 def _take_photo_colours(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
-    """Take colours from the whole photo, hidden pixels included."""
     match = match_of(image, np.zeros(image.shape[:2], np.bool_))
     return recombine(
         image, at, [face.after(lambda levels: _levels(match(levels.astype(np.float32)))) for face in faces]
@@ -454,7 +449,6 @@ def _levels(levels: np.ndarray) -> Pixels:
 
 
 def _blend_seam(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
-    """Blend the seam into the photo within the region."""
     out, inside = recombine(image, at, faces), _hidden_places(image, at)
     seam = inside & ~_hidden_places(image, _smaller(at, 2))
     out[seam] = _levels((out[seam].astype(np.float32) + image[seam]) / 2)
@@ -462,7 +456,6 @@ def _blend_seam(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
 
 
 def _one_by_one(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
-    """Put every face into the original photo, with the other faces."""
     out = image.copy()
     for one, face in zip(at, faces, strict=True):
         inside = _hidden_places(image, [one])
@@ -476,7 +469,6 @@ def _where_it_is(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
 
 
 def _smooth_after(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
-    """Smooth over the seam after faces were put back, which changes unlisted pixels."""
     out = recombine(image, at, faces)
     inside = _hidden_places(image, at).astype(np.uint8)
     seam = (cv2.dilate(inside, np.ones((3, 3), np.uint8)) > inside)[..., None]
@@ -484,7 +476,6 @@ def _smooth_after(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
 
 
 def _smooth_before(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
-    """Smooth the photo at the seam, from both sides, before faces are put back."""
     inside = _hidden_places(image, at).astype(np.uint8)
     seam = (cv2.dilate(inside, np.ones((5, 5), np.uint8)) > inside)[..., None]
     soft = cv2.blur(image, (5, 5)).reshape(image.shape)
@@ -492,14 +483,12 @@ def _smooth_before(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
 
 
 def _left_out(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
-    """Leave out the last row and column of the photo, as an off-by-one range would."""
     out = recombine(image, at, faces)
     out[-1], out[:, -1] = image[-1], image[:, -1]
     return out
 
 
 def _not_released(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
-    """Put back what the method read."""
     if not isinstance(treated, Heads):
         return treated.draw(bits, steps)
     crops = _crops(treated)
@@ -512,7 +501,6 @@ def _showing(face: Released, crop: Pixels) -> Released:
 
 
 def _beside(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
-    """Keep the photo itself beside the middle square of a portrait."""
     out = treated.draw(bits, steps)
     if isinstance(treated, Heads):
         return out
@@ -537,7 +525,6 @@ class _ByLikeness(Links):
     """Shows every person as the one of the gallery that the embedding says."""
 
     def person(self, row: Pixels | None) -> int:
-        """Return the number of the person, who is shown by the embedding."""
         number = super().person(row)
         if row is not None:
             self.shown[number] = int(1e9 * float(np.abs(row).sum())) % len(_heads())
@@ -545,7 +532,6 @@ class _ByLikeness(Links):
 
 
 def _linked_by_likeness(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
-    """Return the release with the persons of `_ByLikeness`, if any are linked."""
     if isinstance(treated, Heads) and "rows" in vars(treated.method):
         vars(treated.method)["_links"] = _ByLikeness()
     return treated.draw(bits, steps)

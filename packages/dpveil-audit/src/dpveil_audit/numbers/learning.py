@@ -49,7 +49,6 @@ class LearnCase(engine.Case):
 
     @cached_property
     def inputs(self) -> list[Table]:
-        """Every table."""
         every = range(len(self.records))
         return [table for rows in self.rows for table in combinations_with_replacement(every, rows)]
 
@@ -69,7 +68,6 @@ class LearnCase(engine.Case):
 
     @cached_property
     def requested_epsilon(self) -> Fraction:
-        """The ε that the user requests."""
         return exact(self.settings["epsilon"])
 
     def columns(self, table: Table) -> tuple[Any, Any, Any]:
@@ -142,7 +140,6 @@ class LearnVersion(Version):
     release: Callable[[Plan, BitSource], Moments] = field(default=Plan.release)
 
     def learn(self, case: LearnCase, table: Table) -> Learned:
-        """Return all queries about a table."""
         return self.asks(self.plan(case, *case.columns(table)))
 
 

@@ -72,7 +72,6 @@ class QueryCase(engine.Case):
 
     @cached_property
     def requested_epsilon(self) -> Fraction:
-        """The ε that the user requests."""
         return exact(self.settings["epsilon"])
 
     @property
@@ -264,7 +263,6 @@ def _numbers(plan: Plan | None) -> tuple[Any, ...]:
 
 
 def wrong(name: str, plan: PlanOf) -> QueryVersion:
-    """Return a mutant with another plan."""
     return QueryVersion(name=name, gates=("exact",), plan=plan)
 
 
@@ -305,7 +303,6 @@ def _present(case: QueryCase, table: Table) -> Plan:
 
 
 def _from_data(case: QueryCase, table: Table) -> Plan:
-    """Take the range of values from the column."""
     numbers = _unclipped_values(case, table)
     low, high = min(numbers), max(numbers)
     own = {name: value for name, value in case.settings.items() if name != "step"}
@@ -332,14 +329,12 @@ def _unclipped_deviation(case: QueryCase, table: Table) -> Plan:
 
 
 def _one_fewer(case: QueryCase, table: Table) -> Plan:
-    """Divide a variance by n - 1."""
     plan, rows = own_plan(case, table), case.rows
     square, step = _variance(_clipped_values(case, table)) * rows / (rows - 1), plan.mechanism.lattice.step
     return _with(plan, step * _nearest_root(square, step))
 
 
 def _twice(case: QueryCase, table: Table) -> Plan:
-    """Count a row twice if it satisfies the condition, and clip the count to n afterwards."""
     plan = own_plan(case, table)
     return _with(plan, 2 * plan.answers[0])
 
@@ -350,7 +345,6 @@ def _doubled_epsilon(case: QueryCase, table: Table) -> Plan:
 
 
 def _refuse_empty(case: QueryCase, table: Table) -> Plan:
-    """Refuse if no row satisfies the condition."""
     plan = own_plan(case, table)
     if not plan.answers[0]:
         raise DataError("no row holds the condition")
@@ -372,7 +366,6 @@ def _stated_too(case: QueryCase, table: Table) -> Plan:
 
 
 def _overlapping(case: QueryCase, table: Table) -> Plan:
-    """Count a value on an edge in the bins on both sides."""
     plan = own_plan(case, table)
     edges, numbers = plan.edges or (), _clipped_values(case, table)
     counts = [Fraction(sum(low <= x <= high for x in numbers)) for low, high in pairwise(edges)]
@@ -385,7 +378,6 @@ def _clipped_values(case: QueryCase, table: Table) -> list[Fraction]:
 
 
 def _empty_out(case: QueryCase, table: Table) -> Plan:
-    """Show only bins that hold a value."""
     plan = own_plan(case, table)
     return replace(plan, answers=tuple(answer for answer in plan.answers if answer))
 
@@ -444,106 +436,104 @@ NUMBERS: Final = _make_cells(("2", 2), (2.0, 2), (7, 7), ("", None), ("-1e1", -1
 EDGES: Final = _make_cells(("0", 0), (0.5, "1/2"), ("1/3", "1/3"), (1, 1), (None, None), (-0.25, "-1/4"))
 
 
-def _case(query: str, cells: tuple[Cell, ...], rows: int, /, **settings: Any) -> QueryCase:
-    return QueryCase(query, cells, rows, {"epsilon": 1, **settings})
+UNIT_RANGE: Final[dict[str, Any]] = {"range": (0, 1), "missing": "1/3"}
+ROOTS: Final[dict[str, Any]] = {"range": (0, 1), "missing": 1}
 
 
-def _audit(
-    exact: tuple[QueryCase, ...], deep: tuple[QueryCase, ...], mutants: tuple[QueryVersion, ...]
-) -> Audit:
+def _case(cells: tuple[Cell, ...], rows: int, mechanism: str | None = None, /, **settings: Any) -> QueryCase:
+    chosen = {} if mechanism is None else {"mechanism": mechanism}
+    return QueryCase("", cells, rows, {"epsilon": 1, **chosen, **settings})
+
+
+QUERIES: Final = {
+    "mean": (
+        MEAN,
+        (
+            _case(UNIT, 3, "geometric", **UNIT_RANGE),
+            _case(BELOW, 2, "truncated-laplace", range=(-3, 9), missing=0, step="3/4"),
+            _case(UNIT, 3, "laplace", relation=ANY, step="1/4", **UNIT_RANGE),
+            _case(UNIT, 1, "staircase", step="1/8", **UNIT_RANGE),
+            _case(UNIT, 2, "permute-and-flip", step="1/5", epsilon=2, **UNIT_RANGE),
+            _case(UNIT, 2, "linear-program-1", step="1/3", **UNIT_RANGE),
+            _case(BELOW, 3, "explicit-fair", relation=ANY, range=(-3, 9), missing=9, step=1),
+            _case(ENDS, 7, "exponential", range=(0, 1), step="1/10"),
+            _case(ENDS, 7, "truncated-laplace", relation=ANY, range=(0, 1), step="1/9"),
+        ),
+        (
+            _case(UNIT, 4, "geometric", **UNIT_RANGE),
+            _case(UNIT, 3, **UNIT_RANGE),
+            _case(UNIT, 3, "truncated-laplace", **UNIT_RANGE),
+            _case(BELOW, 4, "geometric", range=("-3", "9.1"), missing=0, epsilon="0.1"),
+            _case(ENDS, 9, "laplace", range=(0, 1), step="1/16", epsilon=5),
+        ),
+    ),
+    "standard_deviation": (
+        DEVIATION,
+        (
+            _case(UNIT, 3, "geometric", step="1/20", **ROOTS),
+            _case(BELOW, 2, "truncated-laplace", range=(-3, 9), missing=0, step="1/2"),
+            _case(UNIT, 3, "laplace", relation=ANY, step="1/12", **ROOTS),
+            _case(UNIT, 2, "staircase", step="1/14", **ROOTS),
+            _case(UNIT, 3, "explicit-fair", step="1/6", epsilon=2, **ROOTS),
+            _case(ENDS, 7, "geometric", range=(0, 1), step="1/100"),
+            _case(ENDS, 7, "exponential", range=(0, 1), step="1/6"),
+        ),
+        (
+            _case(UNIT, 4, "geometric", step="1/30", **ROOTS),
+            _case(UNIT, 3, **ROOTS),
+            _case(BELOW, 4, "geometric", range=("-3", 9), missing=0, epsilon="0.1"),
+            _case(ENDS, 9, "truncated-laplace", range=(0, 1), step="1/50", epsilon=5),
+        ),
+    ),
+    "count": (
+        COUNT,
+        (
+            _case(WORDS, 3, "geometric", equals="yes"),
+            _case(NUMBERS, 2, "explicit-fair", relation=ANY, above=-10, below=7),
+            _case(WORDS, 1, "staircase", equals="no"),
+            _case(NUMBERS, 3, "laplace", relation=ANY, equals=2),
+            _case(NUMBERS, 3, "truncated-laplace", above="1.5"),
+            _case(NUMBERS[1:4:2], 7, "exponential", below=7),
+            _case(NUMBERS, 2, "uniform", equals=2),
+        ),
+        (
+            _case(NUMBERS, 4, "linear-program-2", above=2),
+            _case(NUMBERS, 3, equals="7"),
+            _case(WORDS, 4, "permute-and-flip", equals="yes", epsilon=5),
+        ),
+    ),
+    "histogram": (
+        HISTOGRAM,
+        (
+            _case(EDGES, 3, "geometric", bins=2, **UNIT_RANGE),
+            _case(EDGES, 2, "truncated-laplace", bins=(0, "1/3", "1/2", 1), **UNIT_RANGE),
+            _case(EDGES, 1, "geometric", bins=3, **UNIT_RANGE),
+            _case(EDGES, 3, "laplace", relation=ANY, bins=3, **UNIT_RANGE),
+            _case(EDGES, 2, "staircase", bins=4, epsilon=3, **UNIT_RANGE),
+            _case(EDGES, 2, "explicit-fair", relation=ANY, bins=(0, "0.5", 1), **UNIT_RANGE),
+            _case(ENDS, 7, "exponential", range=(0, 1), bins=2),
+            _case(EDGES, 2, "geometric", bins=1, **UNIT_RANGE),
+        ),
+        (
+            _case(EDGES, 4, "geometric", bins=5, **UNIT_RANGE),
+            _case(EDGES, 3, bins=2, **UNIT_RANGE),
+            _case(EDGES, 3, "linear-program-1", bins=(0, "0.1", "1/3", 1), **UNIT_RANGE),
+        ),
+    ),
+}
+"""The mutants of each query, and its settings at the quick level and in addition at the deep one."""
+
+
+def _audit(query: str) -> Audit:
+    mutants, *levels = QUERIES[query]
+    quick, deep = (tuple(replace(case, query=query) for case in level) for level in levels)
     return Audit(
         intact=INTACT,
-        levels=Level(exact).levels(deep),
+        levels=Level(quick).levels(deep),
         mutants=mutants,
         gates=(Gate("same", same_gate), Gate("exact", exact_gate)),
         refusals=(DPVeilError,),
     )
 
 
-def _mean() -> Audit:
-    unit: dict[str, Any] = {"range": (0, 1), "missing": "1/3"}
-    exact = (
-        _case("mean", UNIT, 3, mechanism="geometric", **unit),
-        _case("mean", BELOW, 2, mechanism="truncated-laplace", range=(-3, 9), missing=0, step="3/4"),
-        _case("mean", UNIT, 3, mechanism="laplace", relation=ANY, step="1/4", **unit),
-        _case("mean", UNIT, 1, mechanism="staircase", step="1/8", **unit),
-        _case("mean", UNIT, 2, mechanism="permute-and-flip", step="1/5", **{**unit, "epsilon": 2}),
-        _case("mean", UNIT, 2, mechanism="linear-program-1", step="1/3", **unit),
-        _case("mean", BELOW, 3, mechanism="explicit-fair", relation=ANY, range=(-3, 9), missing=9, step=1),
-        _case("mean", ENDS, 7, mechanism="exponential", range=(0, 1), step="1/10"),
-        _case("mean", ENDS, 7, mechanism="truncated-laplace", relation=ANY, range=(0, 1), step="1/9"),
-    )
-    deep = (
-        _case("mean", UNIT, 4, mechanism="geometric", **unit),
-        _case("mean", UNIT, 3, **unit),
-        _case("mean", UNIT, 3, mechanism="truncated-laplace", **unit),
-        _case("mean", BELOW, 4, mechanism="geometric", range=("-3", "9.1"), missing=0, epsilon="0.1"),
-        _case("mean", ENDS, 9, mechanism="laplace", range=(0, 1), step="1/16", epsilon=5),
-    )
-    return _audit(exact, deep, MEAN)
-
-
-def _deviation() -> Audit:
-    query, unit = "standard_deviation", {"range": (0, 1), "missing": 1}
-    exact = (
-        _case(query, UNIT, 3, mechanism="geometric", step="1/20", **unit),
-        _case(query, BELOW, 2, mechanism="truncated-laplace", range=(-3, 9), missing=0, step="1/2"),
-        _case(query, UNIT, 3, mechanism="laplace", relation=ANY, step="1/12", **unit),
-        _case(query, UNIT, 2, mechanism="staircase", step="1/14", **unit),
-        _case(query, UNIT, 3, mechanism="explicit-fair", step="1/6", **{**unit, "epsilon": 2}),
-        _case(query, ENDS, 7, mechanism="geometric", range=(0, 1), step="1/100"),
-        _case(query, ENDS, 7, mechanism="exponential", range=(0, 1), step="1/6"),
-    )
-    deep = (
-        _case(query, UNIT, 4, mechanism="geometric", step="1/30", **unit),
-        _case(query, UNIT, 3, **unit),
-        _case(query, BELOW, 4, mechanism="geometric", range=("-3", 9), missing=0, epsilon="0.1"),
-        _case(query, ENDS, 9, mechanism="truncated-laplace", range=(0, 1), step="1/50", epsilon=5),
-    )
-    return _audit(exact, deep, DEVIATION)
-
-
-def _count() -> Audit:
-    exact = (
-        _case("count", WORDS, 3, mechanism="geometric", equals="yes"),
-        _case("count", NUMBERS, 2, mechanism="explicit-fair", relation=ANY, above=-10, below=7),
-        _case("count", WORDS, 1, mechanism="staircase", equals="no"),
-        _case("count", NUMBERS, 3, mechanism="laplace", relation=ANY, equals=2),
-        _case("count", NUMBERS, 3, mechanism="truncated-laplace", above="1.5"),
-        _case("count", NUMBERS[1:4:2], 7, mechanism="exponential", below=7),
-        _case("count", NUMBERS, 2, mechanism="uniform", equals=2),
-    )
-    deep = (
-        _case("count", NUMBERS, 4, mechanism="linear-program-2", above=2),
-        _case("count", NUMBERS, 3, equals="7"),
-        _case("count", WORDS, 4, mechanism="permute-and-flip", equals="yes", epsilon=5),
-    )
-    return _audit(exact, deep, COUNT)
-
-
-def _histogram() -> Audit:
-    unit: dict[str, Any] = {"range": (0, 1), "missing": "1/3"}
-    exact = (
-        _case("histogram", EDGES, 3, mechanism="geometric", bins=2, **unit),
-        _case("histogram", EDGES, 2, mechanism="truncated-laplace", bins=(0, "1/3", "1/2", 1), **unit),
-        _case("histogram", EDGES, 1, mechanism="geometric", bins=3, **unit),
-        _case("histogram", EDGES, 3, mechanism="laplace", relation=ANY, bins=3, **unit),
-        _case("histogram", EDGES, 2, mechanism="staircase", bins=4, **{**unit, "epsilon": 3}),
-        _case("histogram", EDGES, 2, mechanism="explicit-fair", relation=ANY, bins=(0, "0.5", 1), **unit),
-        _case("histogram", ENDS, 7, mechanism="exponential", range=(0, 1), bins=2),
-        _case("histogram", EDGES, 2, mechanism="geometric", bins=1, **unit),
-    )
-    deep = (
-        _case("histogram", EDGES, 4, mechanism="geometric", bins=5, **unit),
-        _case("histogram", EDGES, 3, bins=2, **unit),
-        _case("histogram", EDGES, 3, mechanism="linear-program-1", bins=(0, "0.1", "1/3", 1), **unit),
-    )
-    return _audit(exact, deep, HISTOGRAM)
-
-
-AUDITS: Final[dict[str, Audit]] = {
-    "query-mean": _mean(),
-    "query-standard-deviation": _deviation(),
-    "query-count": _count(),
-    "query-histogram": _histogram(),
-}
+AUDITS: Final = {f"query-{query.replace('_', '-')}": _audit(query) for query in QUERIES}

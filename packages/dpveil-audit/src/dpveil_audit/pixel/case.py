@@ -142,7 +142,6 @@ class Case(engine.Case):
 
     @cached_property
     def pairs(self) -> Pairs:
-        """All neighbours."""
         return neighbours(self.inputs.tobytes(), self.inputs.shape, self.guarantee.relation.m)
 
     @property

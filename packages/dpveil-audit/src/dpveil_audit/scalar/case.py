@@ -354,7 +354,6 @@ DEFINITIONS: Final[dict[str, engine.LawOf]] = {
 
 
 def right(case: ScalarCase, answers: Points) -> ProductLaw:
-    """Return the law by definition."""
     return DEFINITIONS.get(case.method.name, table(whole_weights))(case, answers)
 
 
@@ -364,7 +363,6 @@ def own_law(case: ScalarCase, answers: Points) -> ProductLaw:
 
 
 def draw(case: ScalarCase, answer: int, count: int, bits: BitSource) -> Outcomes:
-    """Return the cells of the mechanism's own draws."""
     return case.read(case.method.draw(np.full(count, answer, np.int64), bits))
 
 

@@ -51,7 +51,6 @@ Fits = Callable[[ScalarCase], bool]
 
 
 def wrong(name: str, law: LawOf, fits: Fits = lambda case: True, **more: Any) -> ScalarVersion:
-    """Return a mutant with another law, where that `fits`."""
 
     def prepared(case: ScalarCase) -> bool:
         try:
@@ -64,7 +63,6 @@ def wrong(name: str, law: LawOf, fits: Fits = lambda case: True, **more: Any) ->
 
 
 def has_edge(case: ScalarCase) -> bool:
-    """Return whether anything is truncated."""
     return case.method.lattice.spans != ((None, None),)
 
 
@@ -97,7 +95,6 @@ def published_law(case: ScalarCase, answers: Points) -> ProductLaw:
 
 
 def one_end(case: ScalarCase) -> bool:
-    """Return whether the range has one end and no gaps."""
     spans = case.method.lattice.spans
     return len(spans) == 1 and (spans[0][0] is None) != (spans[0][1] is None)
 
@@ -124,7 +121,6 @@ def bounds(case: ScalarCase) -> tuple[float, ...]:
 
 
 def without_a_bound(case: ScalarCase, answers: Points) -> ProductLaw:
-    """Return the law at the scale that ignores the largest of the 3n + 2 bounds."""
     return at(lambda method: sorted(bounds(case))[-2])(case, answers)
 
 
@@ -173,7 +169,6 @@ def _not_halved(method: Any, count: int) -> Any:
 
 
 def _with_noise(noise: Callable[..., Any]) -> tuple[ScalarVersion, ...]:
-    """Return the mutants of noise that is snapped."""
     return (
         wrong("redrawn until in range", noisy(noise, truncated), has_edge),
         wrong("mass outside the range dropped", noisy(noise, lost), has_edge, gates=BY_LAW),
@@ -229,14 +224,12 @@ def raised_weight(method: ScalarMechanism, excess: float) -> Any:
 
 
 def sharper(method: ScalarMechanism) -> Any:
-    """Return the mechanism's integers with every probability raised to 1.25, which multiplies ε."""
     logs = np.log(whole_weights(method).astype(np.float64).clip(1e-300))
     raised = np.exp(1.25 * (logs - logs.max(axis=1, keepdims=True)))
     return np.array(quantise([[int(weight * PARTS**2) for weight in row] for row in raised]).weights, object)
 
 
 def drop_response(method: ScalarMechanism) -> Any:
-    """Return the mechanism's integers without one response, for the first answer only."""
     rows = whole_weights(method)
     lightest = min((y for y in range(len(rows)) if rows[0][y]), key=lambda y: (rows[0][y], y))
     heaviest = max((y for y in range(len(rows)) if y != lightest), key=lambda y: rows[0][y])
@@ -254,7 +247,6 @@ def _has_uneven_rows(case: ScalarCase) -> bool:
 
 
 def integers(name: str, change: Callable[[Any], Any], fits: Fits = _small, **more: Any) -> ScalarVersion:
-    """Return a mutant that draws from other integers."""
     made = lru_cache(maxsize=32)(change)
     return wrong(name, table(lambda method, count: made(method)), fits, **more)
 
@@ -308,7 +300,6 @@ def _over(method: ScalarMechanism, case: ScalarCase, more: int) -> bool:
 
 
 def _rounded_down(method: ScalarMechanism) -> ScalarMechanism:
-    """Return the mechanism for ⌊ΔF/step⌋ steps."""
     lattice = method.lattice
     whole = (lattice.sensitivity / lattice.step).__floor__()
     return replace(method, sensitivity=whole * lattice.step, step=lattice.step)

@@ -124,12 +124,10 @@ def releases(method: BitPlanes, image: Image, count: int, bits: BitSource) -> Re
 
 
 def one_group(method: BitPlanes, size: Size) -> Sequence[Band]:
-    """Return budgets as if a neighbour changed one group only."""
     return bands(replace(method, neighbourhood=1), size)
 
 
 def one_channel(method: BitPlanes, size: Size) -> Sequence[Band]:
-    """Return the budgets of a grey image."""
     return bands(method, (*size[:2], 1))
 
 
@@ -142,14 +140,12 @@ def _with_epsilons(made: Sequence[Band], epsilon: Callable[[Plane], float]) -> S
 
 
 def planes_alone(method: BitPlanes, size: Size) -> Sequence[Band]:
-    """Return bands in which every plane gets the whole budget."""
     made = bands(method, size)
     total = sum(band.epsilon for band in made)
     return _with_epsilons(made, lambda plane: total)
 
 
 def bare_signs(method: BitPlanes, size: Size) -> Sequence[Band]:
-    """Return bands whose signs are released without noise."""
     return _with_epsilons(bands(method, size), lambda plane: plane.epsilon if plane.value else MOST)
 
 

@@ -209,12 +209,10 @@ def repeat_edges(method: DCTGaussian, image: Image) -> Blocks:
 
 
 def times(factor: Callable[[DCTGaussian, Image], Fraction]) -> Callable[[DCTGaussian, Image], Variances]:
-    """Return the variances times a factor."""
     return lambda method, image: [v and v * factor(method, image) for v in variances(method, image)]
 
 
 def each_alone(method: DCTGaussian, image: Image) -> Variances:
-    """Spend ρ on every coefficient instead of on all together."""
     reach = reach_of(image.shape, method.block, method.neighbourhood)
     rho, places = method.account(height=1, width=1, channels=1).rho, np.arange(len(reach.transform.norms))
     costs = [Fraction(reach.cost(np.where(places == k, 0, -1))) for k in places]
@@ -229,7 +227,6 @@ def private_share(method: DCTGaussian, image: Image) -> Fraction:
 
 
 def one_for_all_blocks(variance: Fraction, shape: tuple[int, int, int], bits: BitSource) -> Noise:
-    """Draw for one block, and reuse it for all."""
     return np.repeat(fresh(variance, (shape[0], 1, shape[2]), bits), shape[1], axis=1)
 
 

@@ -51,17 +51,14 @@ GAUSSIAN: Final = Kind(2, discrete_gaussian, lru_cache(maxsize=256)(gaussian_dis
 
 
 def method_sums(method: Method, image: Image) -> Sums:
-    """Return the sums to which noise is added."""
     return cell_sums(image, method.block)
 
 
 def method_areas(method: Method, size: Size) -> Any:
-    """Return the divisors of noisy sums."""
     return cell_areas(size[0], size[1], method.block)
 
 
 def method_levels(sums: Sums, areas: Any) -> Sums:
-    """Return the levels that the method shows for noisy sums."""
     return mean_levels(sums, areas).astype(np.int64)
 
 
@@ -222,7 +219,6 @@ def counted_sums(method: Method, image: Image) -> Sums:
 
 
 def counted_areas(method: Method, size: Size) -> Any:
-    """Return the numbers of pixels of these cells."""
     areas = [len(cell) for cell in cells(size[0], size[1], method.block)]
     return np.array(areas).reshape(-(-size[0] // method.block), -1, 1)
 
@@ -307,7 +303,6 @@ def _changed(method: Method, size: Size) -> int:
 
 
 def _spread_over_cells(method: DPPix, size: Size) -> Fraction:
-    """Use the best case as the worst one: every changed pixel in a cell of its own."""
     epsilon, delta, _ = method.budget
     if epsilon is None or delta is None:
         return _scale(method, size)
@@ -315,7 +310,6 @@ def _spread_over_cells(method: DPPix, size: Size) -> Fraction:
 
 
 def _delta_for_each(method: DPPix, size: Size) -> Fraction:
-    """Spend δ once for every moved sum, as if each were a release of its own."""
     epsilon, delta, _ = method.budget
     if epsilon is None or delta is None:
         return _scale(method, size)

@@ -52,13 +52,11 @@ def channels_alone(method: Snow, image: Image, count: int, bits: BitSource) -> R
 
 
 def first_row_reused(method: Snow, image: Image, count: int, bits: BitSource) -> Releases:
-    """Reuse the draws of the first row for all rows."""
     marks = side_by_side(method, np.full((1, image.shape[1], 1), 1 + GREY, np.uint8), count, bits)
     return np.where(marks == GREY, np.uint8(GREY), image[None])
 
 
 def last_column_kept(method: Snow, image: Image, count: int, bits: BitSource) -> Releases:
-    """Leave the last column as it is."""
     releases = side_by_side(method, image, count, bits)
     releases[:, :, -1] = image[:, -1]
     return releases
