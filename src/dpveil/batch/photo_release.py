@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from dpveil.batch.resume import output_taken
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import KEEP, Choices, Task
 from dpveil.core.certificate import Certificate
-from dpveil.errors import LedgerError, NoRegion, OutputError
+from dpveil.errors import DPVeilError, LedgerError, NoRegion, OutputError
 from dpveil.io import make_folder
 from dpveil.io.folders import identity
 from dpveil.io.names import show_path
@@ -113,6 +114,14 @@ class PhotoReleaser:
                 if error.all_stay:
                     raise
         return PlannedPhoto(planned, stamp, texts)
+
+    def find_release(self, task: Task) -> tuple[Path, Certificate] | None:
+        """Return the release of a photo whose worker has died, if it was written before."""
+        if self.choices.force:  # what is there may be an older one
+            return None
+        with suppress(DPVeilError):
+            return find_finished(task, self.choices, self._state(task), task.stamp)
+        return None
 
     def _find_finished(self, task: Task, stamp: Stamp | None) -> tuple[Path, Certificate] | None:
         # An input that cannot be inspected has no stamp: reading it tells why, before its output matters.
