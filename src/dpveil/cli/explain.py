@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpveil.accounting.meaning import success_bound
 from dpveil.catalogue import REQUIRED, latent_mechanisms, methods
 from dpveil.cli import say
 from dpveil.cli.command import options_of
@@ -180,12 +179,6 @@ def _tell(explanation: Explanation, size: str) -> None:
     say.answer("")
     say.answer(explanation.sentence)
     say.answer("")
-    wide = max((len(str(other)) for other in explanation.same_noise), default=0)
-    for other in explanation.same_noise:
-        pair = percent_above(success_bound(other, 2))
-        say.answer(
-            f"also holds    {other!s:<{wide}} of the same release: the true one of 2 at most {pair:>8}"
-        )
     scale = explanation.noise_scale
     words = f"{scale or 0:,.{1 if (scale or 0) < 100 else 0}f} grey levels on a full block (255 is white)"
     if not faces:
@@ -218,9 +211,6 @@ def _tell_bounds(explanation: Explanation) -> None:
         say.answer(
             f"success       {named:<32} at most {percent_above(bound):>10}   (guessing: {100 / k:.4g} %)"
         )
-    for alarm, detection in explanation.curve[1:6]:
-        named = f"with {100 * alarm:>4.3g} % false alarms"
-        say.answer(f"detection     {named:<32} at most {percent_above(detection):>10}")
     if explanation.metric is None:
         return
     # what ε·d means at several distances; the bounds above are for the largest one
