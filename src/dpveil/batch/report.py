@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import unicodedata
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -203,13 +202,11 @@ class Report:
         entry = Entry(status, task.source, task.remote or output, promise, every, left=left)
         self.entries.append(entry.as_kept_page(certificate.missing) if keeps else entry)
 
-    def price(self, task: Task, planned: Plan, warnings: Sequence[str] = (), *, keeps: bool = False) -> None:
+    def price(self, task: Task, planned: Plan, *, keeps: bool = False) -> None:
         """Record what a release would cost, which a dry run has planned, and what is to be known of it."""
         kinds = tuple(region.origin.kind for region in planned.regions)
         promise = Promise(planned.guarantees, planned.total, planned.strength, kinds)
-        every = notes_with_options(
-            (*map(Caution, planned.cautions), *planned.remarks, *warnings), self.options
-        )
+        every = notes_with_options((*map(Caution, planned.cautions), *planned.remarks), self.options)
         doubts = notes_with_options(planned.doubts, self.options)
         entry = Entry(PRICED, task.source, None, promise, every, doubts=doubts, left=planned.doubtful)
         self.entries.append(entry.as_kept_page(planned.missing) if keeps else entry)
@@ -255,7 +252,6 @@ COLUMNS: Final = (
 FORMATS: Final = (".csv", ".jsonl")
 STARTS: Final = {".csv": ",".join(COLUMNS).encode(), ".jsonl": b'{"status": '}
 """First bytes of a manifest; an existing file is only replaced without being asked to if it has them."""
-FORMULA: Final = ("=", "+", "-", "@")  # first characters by which a spreadsheet may take a cell for a formula
 
 
 def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
@@ -289,26 +285,9 @@ def write_manifest(report: Report, path: Path) -> None:
     write_together([(path, made)], replace=True, private=True)
 
 
-def _cells(entry: Entry) -> dict[str, str]:
-    row = {"status": entry.status, **entry.to_json()}
+def _cells(entry: Entry) -> dict[str, Any]:
+    row: dict[str, Any] = {"status": entry.status, **entry.to_json()}
     if entry.promise is not None:
         row["guarantee"] = None if entry.promise.total is None else str(entry.promise.total)
     row["warnings"] = "; ".join([*filter(None, [row.get("kept")]), *row.get("warnings", ())])
-    return {name: _cell(row.get(name)) for name in COLUMNS}
-
-
-def _cell(value: Any) -> str:
-    r"""Return the cell's text in one line, with an apostrophe in front if a spreadsheet could take it for a
-    formula.
-
-    Control characters, line ends and those that turn text, as in names of files, are escaped.
-
-    >>> _cell("a\nb.png"), _cell("=1+1")
-    ('a\\nb.png', "'=1+1")
-    """
-    unseen = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-    text = "".join(
-        letter.encode("unicode_escape").decode("ascii") if unicodedata.category(letter) in unseen else letter
-        for letter in ("" if value is None else str(value))
-    )
-    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
+    return {name: row.get(name) for name in COLUMNS}

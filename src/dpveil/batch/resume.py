@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import KEEP, Choices, Task
@@ -18,7 +17,7 @@ from dpveil.io import sole_writer
 from dpveil.io.names import show_path
 from dpveil.regions.spec import last_of, passes_over
 from dpveil.release.quote import require_strength
-from dpveil.release.saving import certificate_path, read_certificate, remove_leftovers
+from dpveil.release.saving import certificate_path, remove_leftovers
 from dpveil.release.verification import verify
 
 ARGUMENTS: Final = {
@@ -26,7 +25,6 @@ ARGUMENTS: Final = {
 }
 LACKS: Final = {"sign": "not one that this key signed", "mark": "has no C2PA manifest"}
 """What a finished release lacks, by the argument that asks for it."""
-TRAINED: Final = " sha256:"  # in the form in which certificates state a trained file
 ALONE: Final = "release this one file with {force}"
 """The remedy for one photo; for a whole folder, it would pay for every photo again."""
 
@@ -52,7 +50,7 @@ def find_finished(
     asked = replace(choices, if_none=KEEP) if task.keeps(choices) else choices
     certificate = matching_certificate(output, asked)
     if certificate is None:
-        raise output_taken(output, released_again(choices), _other_files(output, choices))
+        raise output_taken(output, released_again(choices))
     sha256 = "" if certificate.output is None else certificate.output.sha256
     if state.is_replaced(sha256, stamp):
         raise DPVeilError(
@@ -132,28 +130,9 @@ def released_again(choices: Choices) -> str:
     return ALONE if choices.free else f"{ALONE}, which costs again"
 
 
-def _other_files(output: Path, choices: Choices) -> list[str]:
-    """Return the parameters by which an earlier release had other trained files, if all else is the same."""
-    try:
-        stated: dict[str, Any] = read_certificate(output, Certificate).settings
-    except DPVeilError:
-        return []
-    asked: dict[str, Any] = choices.settings
-    before, now = stated["parameters"], asked["parameters"]
-    changed = [name for name in now if before.get(name) != now[name]]
-    files = all(TRAINED in f"{settings.get(name)}" for name in changed for settings in (before, now))
-    return changed if files and {**stated, "parameters": now} == asked else []
-
-
-def output_taken(output: Path, alone: str = ALONE, files: Sequence[str] = ()) -> DPVeilError:
-    """Return the error for a photo whose output is something else than its release with these settings.
-
-    `files` are parameters whose trained files are others since.
-    """
+def output_taken(output: Path, alone: str = ALONE) -> DPVeilError:
+    """Return the error for a photo whose output is something else than its release with these settings."""
     problem, hint = "exists and is not a release with these settings", f"choose another {{out}}, or {alone}"
-    if files:
-        which = f"{' and '.join(files)} {'is another trained file' if len(files) == 1 else 'are other files'}"
-        problem = f"was released with these settings, and {which} since (by choice, or an update)"
     if not os.path.lexists(output):
         problem = "is gone and its certificate is still there, so it was released before"
         hint = f"bring it back; or {alone}"

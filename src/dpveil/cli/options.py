@@ -82,9 +82,6 @@ METHOD: Final = Annotated[
         " becomes a synthetic one.",
     ),
 ]
-NO_OUT: Final = (
-    "this command writes no release; dpveil obfuscate does, and --preview of dpveil faces draws boxes"
-)
 
 
 def takes_method(command: Callable[..., int], *, free: bool = False) -> Callable[..., int]:
@@ -129,10 +126,7 @@ class MethodCommand(Command):
         except Exception as error:
             if type(error).__name__ != "NoSuchOption":  # a class that Typer does not export
                 raise
-            option = str(getattr(error, "option_name", ""))
-            if option in ("--out", "-o"):
-                raise UsageError(f"no such option: {option}", hint=NO_OUT) from error
-            if refusal := _option_of_others(option, name, ctx.command_path):
+            if refusal := _option_of_others(str(error.option_name), name, ctx.command_path):  # type: ignore[attr-defined]
                 raise refusal from error
             raise
         ctx.meta[GIVEN] = {option.name: ctx.params.pop(option.name) for option in options}
@@ -149,11 +143,9 @@ def _option_of_others(option: str, name: str | None, command: str) -> UsageError
     if not owners:
         return None
     others = f" and {len(owners) - 1} more" if len(owners) > 1 else ""
-    problem, hint = f"not of {name}", f"see {command} --method {owners[0]} --help"
-    if name is None:
-        one_of = "and one of " * (len(owners) > 1) + ", ".join(owners)
-        problem, hint = "and no method is named", f"add --method {one_of}, or leave it out"
-    return UsageError(f"{option} is an option of {owners[0]}{others}, {problem}", hint=hint)
+    instead = f"not of {name}" if name else "and no method is named"
+    hint = f"see {command} --method {owners[0]} --help"
+    return UsageError(f"{option} is an option of {owners[0]}{others}, {instead}", hint=hint)
 
 
 PRESETS: Final[Mapping[str, Sequence[str]]] = {
