@@ -25,7 +25,7 @@ from dpveil.errors import (
     suggestion,
 )
 from dpveil.io import MAX_PIXELS
-from dpveil.io.folders import walk
+from dpveil.io.folders import is_data_set, walk
 from dpveil.io.names import escape_text, show_path
 from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.amounts import Total, read_relation
@@ -113,13 +113,13 @@ def _verified(ledger: Ledger, releases: list[Path]) -> Iterator[Verification]:
     ledger, which nothing else may open.
     """
     from dpveil.batch.tasks import check_apart
-    from dpveil.cli.verify import results, sets_among, targets
+    from dpveil.cli.verify import results, targets
 
-    sets, others = sets_among(releases)
-    places = [image_path(path) or path for path, _ in targets(others, sets)]
-    check_apart(ledger.files, [each for place in places for each in (place, certificate_path(place))])
-    check_apart(ledger.files, [place for path in sets for place, _ in walk(path, hidden=True)])
-    return results(others, MAX_PIXELS, None, None, sets)
+    for path, _ in targets(releases):
+        file = image_path(path) or path
+        inside = [place for place, _ in walk(file, hidden=True)] if is_data_set(file) else []
+        check_apart(ledger.files, [file, certificate_path(file), *inside])
+    return results(releases, MAX_PIXELS, None, None)
 
 
 def _payment_of(ledger: Ledger, found: Verification) -> dict[str, Any]:
