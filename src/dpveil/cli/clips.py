@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.cli import say
-from dpveil.cli.run_report import tell_clear
 from dpveil.cli.say import Voice
 from dpveil.core.envelope import notes_with_options
 from dpveil.core.guarantee import count_noun
 from dpveil.core.urls import Url
 from dpveil.errors import OutputError, UsageError
-from dpveil.io import FORMATS
 from dpveil.io.folders import VIDEOS, is_folder
 from dpveil.io.names import show_path
 from dpveil.io.writing import refusal
-from dpveil.release.saving import is_clip_head
 from dpveil.release.words import in_short
 
 if TYPE_CHECKING:
@@ -92,19 +89,8 @@ OPTIONS: Final = {"protect": "--protect"}  # the options that notes about clips 
 
 
 def is_clip(path: Path) -> bool:
-    """Whether a file is a clip, by its name or, if that says nothing, by its first bytes."""
-    suffix = path.suffix.lower()
-    if suffix.removeprefix(".") in VIDEOS.split():
-        return True
-    if suffix in FORMATS or isinstance(path, Url):
-        return False
-    try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return is_clip_head(file.read(16))
-    except OSError:
-        return False
+    """Whether a file is a clip, by its name."""
+    return path.suffix.lower().removeprefix(".") in VIDEOS.split()
 
 
 def planned_clips(
@@ -117,12 +103,11 @@ def planned_clips(
     from dpveil.batch.remote_output import plan_remote_tasks
     from dpveil.batch.tasks import Task, check_outputs
 
-    hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
-    other_name = UsageError(f"--out {show_path(out)}: a clip is released as a clip", hint=hint)
     named = out.suffix and not isinstance(out, Url) and not is_folder(out)
     if named and len(inputs) == 1 and not is_folder(inputs[0]) and is_clip(inputs[0]):
         if out.suffix.lower() not in WRITTEN:
-            raise other_name
+            hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
+            raise UsageError(f"--out {show_path(out)}: a clip is released as a clip", hint=hint)
         if not is_folder(out.parent):
             raise refusal(out, FileNotFoundError(ENOENT, ""))
         photos, clips = [], [Task(inputs[0], out, out.name)]
@@ -132,8 +117,6 @@ def planned_clips(
         photos = [task for task in tasks if task not in found]
         for clip in found:
             called = f"{show_path(clip.source)} is a clip, and clips"
-            if clip.output == out:
-                raise other_name
             if names != "keep":
                 raise UsageError(f"{called} keep their names", hint="leave out --names")
             if clip.remote is not None or isinstance(clip.source, Url):
@@ -190,6 +173,3 @@ def release_clips(
                 say.note(f"{show_path(task.source)}: the same command goes on, and pays nothing twice")
             except Exception as error:  # noqa: BLE001  one clip must not stop the rest
                 report.fail(task, error)
-    sources = [task.source for task in clips]
-    entries = [entry for entry in report.released or report.priced if entry.source in sources]
-    tell_clear([entry.promise for entry in entries if entry.promise is not None], voice)

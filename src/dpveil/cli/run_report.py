@@ -42,7 +42,6 @@ from dpveil.release.words import NO_PROMISE, but_linked, in_short
 if TYPE_CHECKING:
     from dpveil.batch.tasks import Choices
     from dpveil.ledger import Ledger
-    from dpveil.mechanisms.method import Method
 
 
 MOST_REFUSED: Final = 20  # most photos whose refusals are printed
@@ -322,11 +321,24 @@ def tell_left(entries: Sequence[Entry], voice: Voice, *, before: bool = False) -
         voice.note(f"not hidden: {many}, in {photos}: {look}, and {least}")
 
 
-def tell_clear(promises: Sequence[Promise], voice: Voice) -> None:
-    """Print all that is not hidden of the release that costs most, a line for each, if details are wanted."""
-    worst = costliest(promises)
-    for text in () if worst is None or worst.total is None else worst.total.scope.in_the_clear:
-        voice.detail(f"not hidden: {text}")
+def tell_more(report: Report, choices: Choices, voice: Voice) -> None:
+    """Say after its report what else is to be known of a run, and what is left of the budget.
+
+    That is what may be faces and stays; what the user chose to show, which no promise covers; for details,
+    all that is not hidden of the release that costs most; and licences.
+    """
+    from dpveil.release.words import CHOSEN
+
+    promises = [entry.promise for entry in report.released or report.priced if entry.promise]
+    if report.released:
+        tell_left(report.released, voice)
+        if choices.method.set_by_user:
+            voice.note(CHOSEN.format(", ".join(choices.method.set_by_user)))
+    if (worst := costliest(promises)) is not None and worst.total is not None:
+        for text in worst.total.scope.in_the_clear:
+            voice.detail(f"not hidden: {text}")
+        tell_terms((choices.method, *choices.post_processing), voice)
+    tell_budget(choices.ledger, choices.subject, voice)
 
 
 def costliest(promises: Sequence[Promise]) -> Promise | None:
@@ -363,14 +375,6 @@ def tell_terms(users: Sequence[object], voice: Voice = say.PLAIN) -> None:
         voice.note(RESEARCH)
     for name, text in terms_of(users).items():
         voice.detail(f"licence of {name.split()[0]}: {text}")
-
-
-def tell_chosen(method: Method, voice: Voice) -> None:
-    """Say what the user chose to show, which no promise covers, if anything."""
-    from dpveil.release.words import CHOSEN
-
-    if method.set_by_user:
-        voice.note(CHOSEN.format(", ".join(method.set_by_user)))
 
 
 def check_payer(url: str | None, subject: str | None, seed: int | None) -> None:
