@@ -149,9 +149,7 @@ def _plan_url(given: list[Path], out: Url, names: str, format_: str | None) -> l
 
 def check_shared(tasks: Sequence[Task], jobs: int) -> None:
     """Raise `UsageError` if other processes would not see what they are to read or write."""
-    shards = {task.shard for task in tasks if task.shard is not None}
-    places: list[Path | None] = [place for shard in shards for place in (shard.path, shard.target)]
-    places += [place for task in tasks for place in (task.source, task.remote)]
+    places = [place for task in tasks for place in (task.source, task.remote, *task.paths)]
     if jobs > 1 and any(isinstance(place, Url) and not place.is_shared for place in places):
         hint = "give {jobs} as 1"
         raise UsageError("memory:// is that of one process", hint=hint, arguments={"jobs": "jobs"})

@@ -42,7 +42,6 @@ WAITING: Final = (
     "{} is not written yet: what is done waits in {} (keep it) until a run over all of its photos ends"
 )
 ALL_OR_NONE: Final = "{} is not written, as {} was not released: a document is all of its pages, or none"
-COPIES: Final = "; with {0} copy such a page stays as it is, and with {0} whole all of it is replaced"
 WAITS: Final = "; what is done waits in {} (keep it) for another run"
 
 
@@ -207,8 +206,6 @@ class Shards:
                     report.notes.append(WAITING.format(show_path(shard.target), show_path(shard.folder)))
             elif bad and shard.scan is not None:
                 words = ALL_OR_NONE.format(show_path(shard.target), show_path(bad[0].source))
-                if NO_REGION in statuses:
-                    words += COPIES.format(report.options.get("if_none", "if_none"))
                 words += "" if len(bad) == len(entries) else WAITS.format(show_path(shard.folder))
                 report.notes.append(words)
             else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -204,9 +203,6 @@ def is_beside_output(path: Path, task: Task) -> bool:
 NAMES: Final = ("keep", "number")  # how outputs are named
 DIGITS: Final = 15  # of a number in a name: two of a million photos have one number once in 2 000 runs
 ARGUMENTS: Final = {"out": "out", "names": "names", "format": "format"}
-FOREIGN = UNWRITTEN | {".svg"}
-SUFFIX_LIKE: Final = re.compile(r"\.[a-z]{3,4}", re.IGNORECASE)
-"""Suffixes that may be a mistyped image format's."""
 
 
 def _misuse(problem: str, hint: str = "name a folder, such as out") -> UsageError:
@@ -231,9 +227,8 @@ def plan_tasks(
     that. With `names` "number" all outputs are in `out`, such as photo-000418053119273.png: a number follows
     from a photo's name and a key of this user's, so it stays the same and tells nobody the name. Outputs in a
     folder have the suffixes of `released_suffix` for a `format`, such as "png".
-    Raises `UsageError` if an output would overwrite an input, `out` is an input folder, several photos have
-    one output, or one photo a new folder whose name looks like a mistyped file name; and `OutputError` for a
-    file in a folder that does not exist.
+    Raises `UsageError` if an output would overwrite an input, `out` is an input folder, or several photos
+    have one output; and `OutputError` for a file in a folder that does not exist.
     """
     if names not in NAMES:
         raise UnknownName("way to name outputs", names, NAMES)
@@ -283,31 +278,26 @@ def _into_a_file(
     suffix, called = out.suffix.lower(), f"{{out}} {show_path(out)}"
     source = given[0] if len(given) == 1 and not is_folder(given[0]) else None
     kind = archive_of(out)
-    if suffix != PDF and kind is None and suffix not in FOREIGN.union(FORMATS):
-        if source is not None and SUFFIX_LIKE.fullmatch(out.suffix):
-            problem = f"{called}: {show_path(out.suffix)} is no format that dpveil writes"
-            better = show_path(out.with_suffix(".png"))
-            raise _misuse(problem, f"name a file such as {better}, or a folder that exists or has no dot")
+    picture = kind is None and suffix in UNWRITTEN.union(FORMATS)
+    if not picture and kind is None and suffix != PDF:
         return None
-    if suffix == PDF and (source is None or not may_be_document(source)):
-        raise _misuse(f"{called} is the name of one PDF, and the inputs are not one PDF or TIFF")
-    if kind is not None and (source is None or archive_of(source) is not kind):
-        raise _misuse(f"{called} is the name of one {kind.called}, and the inputs are not one")
-    if suffix != PDF and kind is None:
-        if source is None or archive_of(source) is not None or source.suffix.lower() == PDF:
-            hint = "name a folder, such as out, or for one file of many photos another of its kind"
-            raise _misuse(f"{called} is the name of one picture, and the inputs may be several", hint)
-        if names == "number":
-            problem = f"{called} is a file name, and {{names}} number would choose another"
-            raise _misuse(problem, "name a folder, or leave out {names}")
-        if format_of(out) != (format_ or format_of(out)):
-            problem = f"{called} is no name of a {format_} file, which {{format}} asks for"
-            raise _misuse(problem, "leave out {format}, or name another file")
+    if picture:
+        fits, what = source is not None and archive_of(source) is None and source.suffix != PDF, "picture"
+    elif kind is not None:
+        fits, what = source is not None and archive_of(source) is kind, kind.called
+    else:
+        fits, what = source is not None and may_be_document(source), "PDF"
+    if source is None or not fits:
+        raise _misuse(f"{called} is the name of one {what}, and the inputs are not one")
+    if picture and names == "number":
+        problem = f"{called} is a file name, and {{names}} number would choose another"
+        raise _misuse(problem, "name a folder, or leave out {names}")
+    if picture and format_of(out) != (format_ or format_of(out)):
+        problem = f"{called} is no name of a {format_} file, which {{format}} asks for"
+        raise _misuse(problem, "leave out {format}, or name another file")
     if not is_folder(out.parent):
         raise refusal(out, FileNotFoundError(errno.ENOENT, ""))
-    if source is None:
-        return []
-    if suffix != PDF and kind is None:
+    if picture:
         return [Task(source, out, out.name)]
     _check_held(source, names, format_)
     if suffix == PDF:
@@ -395,7 +385,6 @@ def check_outputs(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
     """Return the tasks; raises `UsageError` if an output is one of the `sources`, or of two of them."""
     originals = {identity(source) for source in sources}
     places: dict[Path, Path] = {}
-    shards: dict[Path, Path] = {}
     for task in tasks:
         shard = task.shard
         target = task.remote or task.output if shard is None else shard.target
@@ -408,11 +397,4 @@ def check_outputs(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
         if other != source:
             problem = f"{show_path(other)} and {show_path(source)} would both be written to"
             raise _misuse(f"{problem} {show_path(target)}", "rename one, or release them into other folders")
-        if shard is not None:
-            shards[target] = source
-    folders = {folder for place in places for folder in place.parents}
-    for target, source in shards.items():
-        if target in folders:
-            problem = f"{show_path(source)} would be written to {show_path(target)}, a folder of releases"
-            raise _misuse(problem, "rename one, or release them into other folders")
     return tasks

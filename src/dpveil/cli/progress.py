@@ -94,8 +94,8 @@ def heard_to_the_end(jobs: int) -> Interrupts:
     from dpveil.batch.interrupts import Interrupts
 
     again = "Ctrl-C again ends at once, and photos that are paid for and not saved yet are lost"
-    if jobs == 1:  # the threads of this process, which read photos, cannot be left
-        again = "photos that are being read are waited for: if their disk hangs, only kill -9 ends that"
+    if jobs == 1:  # the threads of this process cannot be left
+        again = "photos that are being read are waited for"
     text = f"\nstopping: what is being drawn is finished and saved first; {again}\n".encode()
 
     def tell() -> None:

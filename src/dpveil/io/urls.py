@@ -26,12 +26,9 @@ INSTALL: Final = "pip install 'dpveil[remote]'"
 REACH: Final = "check the network, the region and AWS_ENDPOINT_URL, and run it again"
 REASONS: Final[tuple[tuple[frozenset[str], str, str], ...]] = (
     (frozenset({"NoCredentialsError", "PartialCredentialsError"}), "needs credentials", CREDENTIALS),
-    (frozenset({"ProfileNotFound", "TokenRetrievalError"}), "needs other credentials", CREDENTIALS),
     (frozenset({"PermissionError"}), "is not allowed (403)", CREDENTIALS),
     (frozenset({"FileNotFoundError", "NoSuchBucket"}), "does not exist (404)", "check the name"),
     (frozenset({"FileExpired"}), *CHANGED),
-    (frozenset({"TimeoutError", "ConnectTimeoutError", "ReadTimeoutError"}), "does not answer", REACH),
-    (frozenset({"EndpointConnectionError", "ConnectionError", "HTTPClientError"}), "is not reached", REACH),
     (frozenset({"ImportError"}), "is read by fsspec and s3fs, which are not installed", INSTALL),
 )
 """Problem and remedy by the name of an error's class; no text of an error is told, which may hold secrets."""
