@@ -179,9 +179,6 @@ class PhotoReleaser:
         self.report.record_release(status, task, output, certificate, keeps=keeps, **more)
 
     def _write(self, task: Task, photo: PlannedPhoto, release: Release) -> None:
-        if photo.plan.quote is None and task.keeps(self.choices) and task.inside is not None:
-            # it waits until another page of its document is known to have a region
-            task = replace(task, output=task.inside.shard.place(task.inside.name))
         make_folder(task.output.parent)
         try:
             self._save(task, photo, release)

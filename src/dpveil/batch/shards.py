@@ -25,7 +25,7 @@ from dpveil.core.certificate import parse_certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, DPVeilError, NoRegion, OutputError
-from dpveil.io import is_present, make_folder, most_bytes, place_together
+from dpveil.io import is_present, make_folder, most_bytes
 from dpveil.io.folders import is_folder
 from dpveil.io.locking import hold_lock
 from dpveil.io.names import show_path
@@ -65,9 +65,9 @@ class Shards:
         for place, task in enumerate(self.tasks):
             if task.inside is not None and task.keeps(self.choices):
                 self.pages.setdefault(task.inside.shard, []).append(place)
-            if task.inside is not None and task.shard is not None:
-                self.photos.setdefault(task.shard, []).append(place)
-                self.names.setdefault(task.shard, {})[task.output] = task.inside.name
+            if task.inside is not None:
+                self.photos.setdefault(task.inside.shard, []).append(place)
+                self.names.setdefault(task.inside.shard, {})[task.output] = task.inside.name
 
     def unpack(self) -> None:
         """Put what existing shards hold where it is gathered, except what is there already.
@@ -156,32 +156,16 @@ class Shards:
         """
         for shard, places in self.pages.items():
             entries = [report.entries[place] for place in places]
-            protected = any(each.promise is not None and each.promise.total is not None for each in entries)
+            if any(each.promise is not None and each.promise.total is not None for each in entries):
+                continue
             for place in (place for place in places if report.entries[place].kept):
-                entry, task = report.entries[place], self.tasks[place]
-                waits = shard.place(task.inside.name)  # type: ignore[union-attr]
-                here = [waits, certificate_path(waits)] if is_whole(waits) and not self.choices.dry else []
-                if not protected:
-                    for path in here:
-                        path.unlink()
-                    why = f"{entry.kept} was found, and no other page is protected"
-                    error: DPVeilError = NoRegion(why, hint=NO_FACE, arguments=WITHOUT)
-                    report.entries[place] = entry.refused(error, report.options)
-                elif here and shard.loose:
-                    there = [task.output, certificate_path(task.output)]
-                    try:
-                        # Where both are there already, a run was killed before it removed what waited.
-                        if not is_whole(task.output) or any(
-                            path.read_bytes() != kept.read_bytes()
-                            for path, kept in zip(there, here, strict=True)
-                        ):
-                            place_together([*zip(here, there, strict=True)][::-1], replace=self.choices.force)
-                        for path in here:
-                            path.unlink(missing_ok=True)
-                        report.entries[place] = replace(entry, output=task.output)
-                    except (OSError, DPVeilError) as problem:  # a full disk ends no run
-                        error = refusal(task.output, problem) if isinstance(problem, OSError) else problem
-                        report.entries[place] = entry.refused(error, report.options)
+                entry, waits = report.entries[place], self.tasks[place].output
+                if not self.choices.dry:
+                    waits.unlink(missing_ok=True)
+                    certificate_path(waits).unlink(missing_ok=True)
+                why = f"{entry.kept} was found, and no other page is protected"
+                error = NoRegion(why, hint=NO_FACE, arguments=WITHOUT)
+                report.entries[place] = entry.refused(error, report.options)
             if not self.choices.dry:
                 self._remove(shard, ())
 
@@ -278,7 +262,7 @@ def gather_shards(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
     """
     shards = Shards(tasks, choices)
     with ExitStack() as stack:
-        for stage in sorted({shard.stage for shard in (*shards.photos, *shards.pages)}):
+        for stage in sorted({shard.stage for shard in shards.photos}):
             if choices.dry and not is_present(stage.parent):
                 continue
             with as_output_error(stage.parent):

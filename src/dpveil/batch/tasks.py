@@ -154,7 +154,7 @@ class Task:
     @property
     def shard(self) -> Shard | None:
         """The file of many that its release becomes part of."""
-        return None if self.inside is None or self.inside.shard.loose else self.inside.shard
+        return None if self.inside is None else self.inside.shard
 
 
 def check_private(path: Path, tasks: Sequence[Task], *, what: str, start: bytes, replace: bool) -> None:
@@ -223,10 +223,10 @@ def plan_tasks(
     without the suffix of a picture or video are left out. A file with several paths is taken once. A
     WebDataset shard (.tar) or Parquet file is the photos in it, whose releases `release_all` writes to a file
     of the same name; for one, `out` may be that. A PDF, or a TIFF of several pages, is its pages, as `scan`
-    tells, each with an output of its own, such as `scan.pdf-page-0001.png`; if `out` is a .pdf, they become
-    that. With `names` "number" all outputs are in `out`, such as photo-000418053119273.png: a number follows
-    from a photo's name and a key of this user's, so it stays the same and tells nobody the name. Outputs in a
-    folder have the suffixes of `released_suffix` for a `format`, such as "png".
+    tells, which become a PDF, such as `scan.pdf` or `scan.tif.pdf`. With `names` "number" all outputs are in
+    `out`, such as photo-000418053119273.png: a number follows from a photo's name and a key of this user's,
+    so it stays the same and tells nobody the name. Outputs in a folder have the suffixes of `released_suffix`
+    for a `format`, such as "png".
     Raises `UsageError` if an output would overwrite an input, `out` is an input folder, or several photos
     have one output; and `OutputError` for a file in a folder that does not exist.
     """
@@ -257,7 +257,8 @@ def plan_tasks(
         tasks = [_numbered_task(*pair, out, format) for pair in files]
     for source, relative in photos:
         if source in paged:
-            tasks += _in_document(source, out / relative, out, scan, loose=True)
+            pdf = relative.suffix.lower() == PDF
+            tasks += in_shard(source, out / (relative if pdf else f"{relative}{PDF}"), out, scan)
         elif archive_of(source) is not None:
             tasks += in_shard(source, out / relative, out)
     return check_outputs(tasks, [source for source, _ in photos])
@@ -300,9 +301,7 @@ def _into_a_file(
     if picture:
         return [Task(source, out, out.name)]
     _check_held(source, names, format_)
-    if suffix == PDF:
-        return _in_document(source, out, out.parent, scan, loose=False)
-    return in_shard(source, out, out.parent)
+    return in_shard(source, out, out.parent, scan if suffix == PDF else None)
 
 
 def _check_held(source: Path, names: str, format_: str | None) -> None:
@@ -312,22 +311,15 @@ def _check_held(source: Path, names: str, format_: str | None) -> None:
         raise _misuse(problem, "leave it out, or name the others alone")
 
 
-def in_shard(source: Path, target: Path, root: Path) -> list[Task]:
-    """Return the tasks for the photos in a shard."""
+def in_shard(source: Path, target: Path, root: Path, scan: Scan | None = None) -> list[Task]:
+    """Return the tasks for the photos in a shard, or with a `scan` for the pages of a document."""
+    photos = (
+        photos_in_shard(source, target, root) if scan is None else pages_inside(source, target, root, scan)
+    )
     return [
         Task(each.source, each.shard.place(each.name), each.target.relative_to(root).as_posix(), inside=each)
-        for each in photos_in_shard(source, target, root)
+        for each in photos
     ]
-
-
-def _in_document(source: Path, target: Path, root: Path, scan: Scan, *, loose: bool) -> list[Task]:
-    tasks = []
-    for page in pages_inside(source, target, root, scan, loose=loose):
-        alone = target.with_name(f"{target.name}-{page.name}")
-        output = alone if loose else page.shard.place(page.name)
-        name = (alone if loose else page.target).relative_to(root).as_posix()
-        tasks.append(Task(page.source, output, name, inside=page))
-    return tasks
 
 
 def photos_of(given: Iterable[Path], out: Path | None) -> list[tuple[Path, Path]]:

@@ -321,8 +321,7 @@ def _check_documents(
         instead = "--regions text or faces+text replaces it"
         voice.note(f"warning: text in documents is not looked for, and stays readable: {instead}")
     if choices.mark is not None and any(task.shard is not None for task in scanned):
-        hint = "leave out --c2pa, or name a folder, in which each page is a picture"
-        raise UsageError("a PDF of pictures holds no C2PA manifests", hint=hint)
+        raise UsageError("a PDF of pictures holds no C2PA manifests", hint="leave out --c2pa")
 
 
 def _check_kept(tasks: Sequence[Task], choices: Choices) -> None:
