@@ -258,7 +258,6 @@ def test_a_shard_that_appears_meanwhile_stays(
     ("error", "told"),
     [
         (PermissionError("marker"), "is not allowed (403)"),
-        (TimeoutError("marker"), "does not answer"),
         (RuntimeError("marker"), "cannot be read or written (RuntimeError)"),
     ],
 )

@@ -291,7 +291,10 @@ def test_copies_come_first_and_what_was_not_released_is_listed(shell, photos):
         ("r.txt", "--review r.txt is not the name of a page: end it in .html"),
         ("out/r.html", "the review out/r.html would lie among the releases, and shows the originals"),
         ("none/r.html", "none/r.html"),
-        ("notes.html", "notes.html: it exists: choose another name, as --force releases every photo anew"),
+        (
+            "notes.html",
+            "notes.html: it exists already: choose another name, as --force releases every photo anew",
+        ),
     ],
 )
 def test_a_page_that_cannot_be_is_refused_before_anything_is_drawn(shell, photos, name, words):

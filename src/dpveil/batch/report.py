@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.batch.tasks import Task, check_private, is_beside_output
+from dpveil.batch.tasks import Task, check_written, is_beside_output, places_of
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import Caution, notes_with_options
 from dpveil.core.guarantee import Guarantee
@@ -257,9 +257,8 @@ STARTS: Final = {".csv": ",".join(COLUMNS).encode(), ".jsonl": b'{"status": '}
 def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
     """Raise any error that would prevent writing the manifest, before anything is drawn.
 
-    Raises `UnknownName` for another suffix; `UsageError` if the path is an input or an output of the run, or
-    beside numbered releases, whose names it would reveal; and `OutputError` if the folder is missing or not
-    writable, or without `replace` if the path exists and is not a manifest.
+    Raises `UnknownName` for another suffix, `UsageError` beside numbered releases, whose names it would
+    reveal, and `OutputError` as `check_written`.
     """
     if path.suffix.lower() not in FORMATS:
         raise UnknownName("format of a manifest", path.suffix or show_path(path), FORMATS)
@@ -268,7 +267,8 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
             f"the manifest {show_path(path)} would lie beside the numbered releases, and tells their names"
         )
         raise UsageError(problem, hint="choose another folder")
-    check_private(path, tasks, what="manifest", start=STARTS[path.suffix.lower()], replace=replace)
+    start = STARTS[path.suffix.lower()]
+    check_written(path, places_of(tasks), what="the manifest", replace=replace, start=start)
 
 
 def write_manifest(report: Report, path: Path) -> None:

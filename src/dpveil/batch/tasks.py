@@ -157,30 +157,37 @@ class Task:
         return None if self.inside is None else self.inside.shard
 
 
-def check_private(path: Path, tasks: Sequence[Task], *, what: str, start: bytes, replace: bool) -> None:
-    """Raise any error that would prevent writing a file about a run, before anything is drawn.
+def check_written(
+    path: Path, sources: Sequence[Path], *, what: str, replace: bool, start: bytes | None = None
+) -> None:
+    """Raise any error that would prevent writing a file about photos, before anything is drawn.
 
-    `what` is its name in messages, and `start` the first bytes of files that are replaced without `replace`.
-    Raises `UsageError` if the path is an input or an output of the run, and `OutputError` if the folder is
-    missing or not writable, or another file exists.
+    `what` is its name in messages, and files that begin with `start` are replaced without `replace`. Raises
+    `OutputError` if the path is one of the `sources`, another file exists, or the folder is missing or not
+    writable.
     """
-    taken = [place for task in tasks for place in (task.source, task.output, certificate_path(task.output))]
-    if identity(path) in set(map(identity, taken)):
-        raise UsageError(f"the {what} {show_path(path)} is an input or an output", hint="choose another name")
+    if identity(path) in set(map(identity, sources)):
+        problem = f"{what} {show_path(path)} is the input itself, or an output"
+        raise OutputError(problem, hint="choose another name")
     if not path.parent.is_dir():
         raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise refusal(path, PermissionError(errno.EACCES, ""))
-    ours = replace and path.is_file()
-    if path.is_file() and os.access(path, os.R_OK):
+    ours = replace and not path.is_dir()
+    if start is not None and path.is_file() and os.access(path, os.R_OK):
         with path.open("rb") as file:
             ours |= file.read(len(start)) in (b"", start)
-    if path.exists() and not ours:
-        raise OutputError(
-            f"cannot write {show_path(path)}: it exists",
-            hint="choose another name, as {replace} releases every photo anew",
-            arguments={"replace": "replace=True"},
-        )
+    if os.path.lexists(path) and not ours:
+        error = refusal(path, FileExistsError(errno.EEXIST, ""))
+        if start is not None:  # of a run, --force is about releases, which cost again
+            hint = "choose another name, as {replace} releases every photo anew"
+            error = OutputError(error.message, hint=hint, arguments={"replace": "replace=True"})
+        raise error
+
+
+def places_of(tasks: Sequence[Task]) -> list[Path]:
+    """Return the inputs and outputs of a run."""
+    return [place for task in tasks for place in (task.source, task.output, certificate_path(task.output))]
 
 
 def check_apart(files: Sequence[Path], paths: Sequence[Path]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpveil.catalogue import REQUIRED, latent_mechanisms, methods
+from dpveil.catalogue import latent_mechanisms, methods
 from dpveil.cli import say
 from dpveil.cli.command import options_of
 from dpveil.cli.options import (
@@ -18,14 +18,12 @@ from dpveil.cli.options import (
     Chosen,
     MaxPixels,
     Text,
-    parameter_help,
     takes_method,
     takes_regions,
 )
 from dpveil.core.envelope import Aside, notes_with_options
 from dpveil.core.rationals import show
-from dpveil.core.registry import METHODS
-from dpveil.errors import InvalidParameter, UnknownName, UsageError
+from dpveil.errors import InvalidParameter, UsageError
 from dpveil.io import read
 from dpveil.io.names import show_path
 from dpveil.release.explain import Explanation, explain, percent_above
@@ -38,59 +36,25 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.method import Method
 
 
-def methods_command(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="Show parameters and source of these alone.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-) -> int:
-    """List every method and what it promises; with names, what these take and where they come from.
+def methods_command(json: AsJson = False) -> int:
+    """List every method and what it promises.
 
     \b
-    Examples:
+    Example:
       dpveil methods
-      dpveil methods dp-pix box-laplace
+
+    --method NAME --help of `dpveil obfuscate` shows the options of one; --json has sources, too.
     """
     rows, mechanisms = methods(), latent_mechanisms()
-    if names:
-        known = [row["name"] for row in rows] + [row["name"] for row in mechanisms]
-        for name in names:
-            if name not in known:
-                raise UnknownName("method", name, known)
-        rows = [row for row in rows if row["name"] in names]
-        mechanisms = [row for row in mechanisms if row["name"] in names]
     if json:
         say.document({"methods": rows, "latent_mechanisms": mechanisms})
         return 0
     for row in rows:
-        say.answer(_line(row["name"], row["kinds"], row["summary"]))
-        if names:
-            for name, (metavar, words) in parameter_help(METHODS[row["name"]]).items():
-                say.answer(f"    {f'--{name} {metavar}'.replace('_', '-').strip()}: {words}")
-            say.answer(f"    source: {row['source']}")
-    if mechanisms:
-        say.answer("\nlatent mechanisms, for --method latent --mechanism NAME:")
-    for mechanism in mechanisms:
-        metric = f", --metric {mechanism['metric']}" if names and mechanism["metric"] else ""
-        say.answer(_line(mechanism["name"], [mechanism["kind"] + metric], mechanism["summary"]))
-        if names:
-            taken = [_option_text(name, value) for name, value in mechanism["parameters"].items()]
-            say.answer(f"    parameters: {', '.join(taken)}")
-            say.answer(f"    source: {mechanism['source']}")
-    if not names:
-        say.answer("\ndpveil methods NAME shows parameters and source of one.")
+        say.answer(f"{row['name']:<22}{', '.join(row['kinds']):<25} {row['summary']}")
+    say.answer("\nlatent mechanisms, for --method latent --mechanism NAME:" * bool(mechanisms))
+    for each in mechanisms:
+        say.answer(f"{each['name']:<22}{each['kind']:<25} {each['summary']}")
     return 0
-
-
-def _line(name: str, kinds: list[str], summary: str) -> str:
-    return f"{name:<22}{', '.join(kinds):<25} {summary}"
-
-
-def _option_text(name: str, default: object) -> str:
-    option = "--" + name.replace("_", "-")
-    if default is None or default is False:
-        return f"{option} (optional)"
-    return f"{option} (required)" if default == REQUIRED else f"{option} {default}"
 
 
 USUAL = "128x128"  # default size for face methods, whose guarantee does not depend on it
