@@ -64,7 +64,6 @@ class Released:
     faces: tuple[tuple[Box, Mapping[str, tuple[float, float]]], ...] = ()
 
     def hides(self, x: float, y: float) -> bool:
-        """Whether a point is in a box in which something was replaced."""
         return any(box.x <= x <= box.x + box.w and box.y <= y <= box.y + box.h for box in self.boxes)
 
     def point(self, name: str, x: float, y: float) -> tuple[float, float] | None:
@@ -261,7 +260,6 @@ class Voc:
         self.path, self.found = path, found
 
     def photos(self) -> list[Labelled]:
-        """Return the photos that have a file, named without suffix."""
         names = (each.relative_to(self.path).with_suffix("").as_posix() for each in self.found)
         return [Labelled(name, each) for name, each in zip(names, self.found, strict=True)]
 
@@ -276,7 +274,6 @@ class Voc:
             yield f"{name.with_suffix('')}{photo.entry.suffix}", self.contents_for(photo.entry, release)
 
     def contents_for(self, path: Path, release: Released) -> bytes:
-        """Return the contents of the file for a release."""
         given, root = _tree(path, _read(path)), ET.Element("annotation")
         if given.tag != "annotation":
             raise refusal(path, f"is no Pascal VOC: its root is {escape_text(given.tag)}", KNOWN_LABELS)
@@ -314,7 +311,6 @@ class Yolo(Voc):
         self.each = None if shape is None else int(shape[1])
 
     def size(self, photo: Labelled) -> Size:
-        """Return None, as none is stated."""
         return None
 
     def contents_for(self, path: Path, release: Released) -> bytes:

@@ -64,7 +64,6 @@ class Promise:
 
     @classmethod
     def of(cls, certificate: Certificate) -> Promise:
-        """Return the guarantees that a certificate states."""
         return cls(
             guarantees=certificate.guarantees,
             total=certificate.composition,
@@ -92,7 +91,6 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException, options: Mapping[str, str]) -> Failure:
-        """Return an error's message and hint, with arguments written as `options`."""
         own = (DPVeilError.__module__, BaseException.__module__)  # what every process of a run has
         kind = next(kind for kind in type(error).__mro__ if kind.__module__ in own)
         if isinstance(error, DPVeilError):

@@ -83,7 +83,6 @@ class Choices:
     dry: bool = False
 
     def bits(self, name: str) -> BitSource:
-        """Return the bit source for the photo that is written to `name`."""
         return SecureBits() if self.seed is None else SeededBits(self.seed, name)
 
     @property
@@ -146,14 +145,12 @@ class Task:
 
     @property
     def paths(self) -> list[Path]:
-        """Every file that a run may open for it."""
         shard = [] if self.inside is None else [self.inside.shard.path, self.inside.shard.target]
         outputs = [self.output, *shard[1:]]
         return [self.source, *outputs, *map(certificate_path, outputs), *shard[:1]]
 
     @property
     def shard(self) -> Shard | None:
-        """The file of many that its release becomes part of."""
         return None if self.inside is None else self.inside.shard
 
 
@@ -319,7 +316,6 @@ def _check_held(source: Path, names: str, format_: str | None) -> None:
 
 
 def in_shard(source: Path, target: Path, root: Path, scan: Scan | None = None) -> list[Task]:
-    """Return the tasks for the photos in a shard, or with a `scan` for the pages of a document."""
     photos = (
         photos_in_shard(source, target, root) if scan is None else pages_inside(source, target, root, scan)
     )

@@ -79,7 +79,6 @@ def tell_plan(plan: VideoPlan, tell: Callable[[str], None]) -> None:
 
 
 def tell_private(sheet: Path) -> None:
-    """Say where a sheet is, and that it is private."""
     say.note(f"wrote {show_path(sheet)}: it shows the original, so keep it as private")
 
 
@@ -89,7 +88,6 @@ OPTIONS: Final = {"protect": "--protect"}  # the options that notes about clips 
 
 
 def is_clip(path: Path) -> bool:
-    """Whether a file is a clip, by its name."""
     return path.suffix.lower().removeprefix(".") in VIDEOS.split()
 
 

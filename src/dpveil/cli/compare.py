@@ -138,7 +138,6 @@ def _built(name: str, given: Mapping[str, Any]) -> Method:
 
 
 def left_out(refused: Mapping[str, DPVeilError], options: Mapping[str, str]) -> list[str]:
-    """Return a note on the methods that are left out for each reason."""
     reasons: dict[str, list[str]] = {}
     for name, error in refused.items():
         reasons.setdefault(str(Refusal(error, options)), []).append(name)
@@ -213,7 +212,6 @@ class Compared:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of the whole photo."""
         return self.plan.total or self.plan.guarantees[0]
 
     def to_json(self) -> dict[str, Json]:

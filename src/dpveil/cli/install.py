@@ -59,7 +59,6 @@ class Package:
 
     @property
     def is_installed(self) -> bool:
-        """Whether this version is installed, or else its substitute."""
         if self.name == UNPACKED:
             network = trained_files.CENTERFACE
             return (

@@ -164,7 +164,6 @@ def _similar_name(ledger: Ledger, subject: str) -> str:
 
 
 def event_in_words(event: Any) -> str:
-    """Return what an entry says."""
     match event:
         case Open():
             return f"opened {event.name}"

@@ -59,7 +59,6 @@ Step = Annotated[Text, typer.Option(metavar="S", help="Round answers to multiple
 def built(
     name: str | None, allowed: str | None, gaps: list[str] | None, relation: str | None, **given: str | None
 ) -> ScalarMechanism:
-    """Return the mechanism of that name, from options as the user wrote them."""
     query = {key: number(value) for key, value in given.items() if value is not None}
     if name is None:
         raise InvalidParameter("--mechanism", None, "is missing", hint=f"choose from {', '.join(TABLE)}")
@@ -264,37 +263,25 @@ def query_command(
     return exits.DONE
 
 
-NEEDS: dict[str, str] = {
-    "range": "give what is publicly known of the values, never what the data show, such as 0:120",
-    "bins": "how many, or edges such as 0,18,65,120",
-    "q": "the share of rows below, such as 0.9",
-    "categories": "such as yes,no,unsure",
-}
-"""Those that have no default, and what to write."""
-
-
 def _settings(query: str | None, given: dict[str, str]) -> dict[str, Any]:
-    """Return the query's settings; raises for options of other queries and for missing ones."""
-    if query is None:
-        raise InvalidParameter("--query", None, "is missing", hint=f"one of {', '.join(QUERIES)}")
     if query not in QUERIES:
-        raise UnknownName("query", query, QUERIES)
-    taken = dict(inspect.signature(numbers.quantile if query == "median" else QUERIES[query]).parameters)
-    for name in ("values", "epsilon", *["q"] * (query == "median")):
-        del taken[name]
-    for name in given:
-        if name.replace("-", "_") not in taken:
-            hint = "it takes " + ", ".join(f"--{each.replace('_', '-')}" for each in sorted(taken))
-            raise InvalidParameter(f"--{name}", given[name], f"does not belong to a {query}", hint=hint)
-    if query == "count" and not given:
-        raise InvalidParameter("condition", None, "is missing", hint="give --equals, --above or --below")
-    for name, hint in NEEDS.items():
-        if name in taken and taken[name].default is inspect.Parameter.empty and name not in given:
-            raise InvalidParameter(f"--{name}", None, "is missing", hint=hint)
+        raise UnknownName("query", str(query), QUERIES)
     words = dict.fromkeys(("categories", "by-categories"), lambda text: text.split(","))
     read: dict[str, Any] = {"range": Range.parse, "bins": _bins, **words}
     read |= dict.fromkeys(("groups", "by", "equals", "mechanism", "relation"), str)
-    return {name.replace("-", "_"): read.get(name, number)(text) for name, text in given.items()}
+    settings = {name.replace("-", "_"): read.get(name, number)(text) for name, text in given.items()}
+    share = {"q": 0.5} if query == "median" else {}
+    function = numbers.quantile if share else QUERIES[query]
+    try:
+        inspect.signature(function).bind([], epsilon=1, **share, **settings)
+    except TypeError as error:
+        hint = (
+            "see dpveil mechanism query --help; a range is what is publicly known, never what the data show"
+        )
+        raise UsageError(f"--query {query}: {error}", hint=hint) from error
+    if query == "count" and not given:
+        raise InvalidParameter("condition", None, "is missing", hint="give --equals, --above or --below")
+    return settings
 
 
 def _bins(text: str) -> Any:

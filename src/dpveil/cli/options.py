@@ -108,7 +108,6 @@ class MethodCommand(Command):
     """A command with the options of the method named by --method, or of the default one, besides its own."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the command's own options and, after --method, those of the method."""
         shown = super().get_params(ctx)
         place = 1 + next(i for i, param in enumerate(shown) if param.name == "method")
         return [*shown[:place], *ctx.meta.get(OPTIONS, ()), *shown[place:]]
@@ -325,15 +324,17 @@ SEARCH: Final[Mapping[str, Any]] = {
         ),
     ],
     "min_face": Annotated[
-        Text, typer.Option(metavar="N", help="Ignore faces with fewer pixels. Default: 1.")
+        int | None, typer.Option(metavar="N", min=0, help="Ignore faces with fewer pixels. Default: 1.")
     ],
     "long_side": Annotated[
-        Text, typer.Option(metavar="N", help="Search a copy with this long side in pixels. Default: 1920.")
+        int | None,
+        typer.Option(metavar="N", min=0, help="Search a copy with this long side in pixels. Default: 1920."),
     ],
     "smallest": Annotated[
-        Text,
+        int | None,
         typer.Option(
             metavar="N",
+            min=0,
             help="Look for faces from this height in pixels; 12 at least with CenterFace. Default: 24, more"
             " above 16 megapixels.",
         ),
@@ -388,7 +389,6 @@ OTHERS: Final[Mapping[str, Sequence[str]]] = {
 }
 """The options of finders of what is no face."""
 OWN: Final = ("detector_model", "classes", "text_like")  # those that they take beside faces, too
-WHOLE_NUMBERS: Final = ("min_face", "long_side", "smallest")  # options whose values are integers
 
 
 @dataclass(frozen=True)
@@ -396,11 +396,10 @@ class Chosen:
     """The values of these options: `specs` of --regions, and the `settings` of the others by name."""
 
     specs: Sequence[str]
-    settings: Mapping[str, str | Path]
+    settings: Mapping[str, Any]
 
     @property
     def given_options(self) -> tuple[str, ...]:
-        """The options that were given, such as --regions."""
         return (*["--regions"] * bool(self.specs), *map(_flag, self.settings))
 
     def faces(self) -> Faces:
@@ -438,15 +437,10 @@ class Chosen:
 NOTHING: Final = Chosen((), {})
 
 
-def _finder(kind: str, settings: Mapping[str, str | Path]) -> Finder:
+def _finder(kind: str, settings: Mapping[str, Any]) -> Finder:
     from dpveil import regions
 
     given: dict[str, Any] = {NAMES.get(name, name): value for name, value in settings.items()}
-    for name in given.keys() & {*WHOLE_NUMBERS}:
-        if not isinstance(value := number(str(given[name])), int) or value < 0:
-            hint = "write it as 40 or 1920"
-            raise InvalidParameter(name, given[name], "is not a whole number of pixels", hint=hint)
-        given[name] = value
     references = [given.pop(name, ()) for name in ("keep_like", "replace_like")]
     if any(references):
         from dpveil.faces.likeness import Likeness

@@ -62,7 +62,6 @@ class Shown:
 
     @property
     def colour(self) -> tuple[int, int, int]:
-        """The colour of its frame and label."""
         return KEPT if self.kept else EDGE
 
 
@@ -169,7 +168,6 @@ def _doubt(region: Region) -> float:
 
 
 def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool) -> None:
-    """Raise any error that would prevent writing the page, before anything is drawn."""
     if path.suffix.lower() != ".html":
         raise InvalidParameter("--review", str(path), "is not the name of a page", hint="end it in .html")
     inside = real(path).is_relative_to(real(out))

@@ -66,7 +66,6 @@ PAGES: Final = (".pdf", ".tif", ".tiff")  # how documents are called, whose page
 
 
 def exit_code(report: Report) -> int:
-    """Return the exit code of the whole run."""
     errors = report.errors
     if report.stopped is not None:
         return STOPPED[report.stopped]
