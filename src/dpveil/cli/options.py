@@ -328,7 +328,7 @@ SEARCH: Final[Mapping[str, Any]] = {
     ],
     "long_side": Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="Search a copy with this long side in pixels. Default: 1920."),
+        typer.Option(metavar="N", min=0, help="Search a copy with this long side. Default: 1920."),
     ],
     "smallest": Annotated[
         int | None,

@@ -188,18 +188,15 @@ def summary(report: Report, out: object = None, *, seeded: bool = False) -> str:
 
     Empty if nothing was released.
     """
-    entries = [entry for entry in report.priced or report.released if entry.promise is not None]
-    if not report.dry:  # pages wait, without outputs, for a document of which another one failed
-        entries = [entry for entry in entries if entry.output is not None]
+    # pages wait, without outputs, for a document of which another one failed
+    entries = [entry for entry in report.released if entry.promise is not None and entry.output is not None]
     drawn = [entry for entry in entries if entry.promise and entry.promise.total is not None]
-    said, would = [], "would be " * report.dry
-    if drawn:
-        said += [_promised(drawn, would, seeded=seeded), _not_hidden(drawn)]
+    said = [_promised(drawn, seeded=seeded), _not_hidden(drawn)] if drawn else []
     if copies := [entry for entry in entries if entry.promise and entry.promise.total is None]:
         kept, copies = [e for e in copies if e.kept], [e for e in copies if not e.kept]
-        said += [f"{text}." for text in _kept_pages(kept)]
-        are = "it is" if len(copies) == 1 else "they are"
-        said += [f"{_sources(copies)} {would}copied as {are}."] * bool(copies)
+        for nothing, count in Counter(entry.kept for entry in kept).items():
+            said.append(f"{count_noun(count, 'page')} kept as {_are(count)}: {nothing}.")
+        said += [f"{_sources(copies)} copied as {_are(len(copies))}."] * bool(copies)
     places = {str(entry.output) for entry in entries if entry.output is not None}
     if said and places:
         place = places.pop() if len(places) == 1 else str(out or Path(places.pop()).parent)
@@ -207,40 +204,27 @@ def summary(report: Report, out: object = None, *, seeded: bool = False) -> str:
     return " ".join(said)
 
 
-def _kept_pages(kept: Sequence[Entry]) -> list[str]:
-    from dpveil.release.documents import kept_pages, number_of
-
-    found: dict[tuple[Path, str], list[int]] = {}
-    for entry in kept:
-        number = number_of(f"{entry.source.name}.png")
-        found.setdefault((entry.source.parent, entry.kept), []).append(number)
-    several = len({path for path, _ in found}) > 1
-    return [
-        f"{show_path(path)}, {text}" if several else f"{text[0].upper()}{text[1:]}"
-        for (path, nothing), pages in found.items()
-        for text in [kept_pages(pages, nothing)]
-    ]
+def _are(count: int) -> str:
+    return "it is" if count == 1 else "they are"
 
 
-def _promised(drawn: Sequence[Entry], would: str, *, seeded: bool) -> str:
+def _promised(drawn: Sequence[Entry], *, seeded: bool) -> str:
     """Return what was replaced, and what of it is kept at most, in one sentence."""
     promises = [entry.promise for entry in drawn if entry.promise is not None]
     kinds, worst = Counter(kind for promise in promises for kind in promise.kinds), costliest(promises)
     them, photos = "it" if kinds.total() == 1 else "them", _sources(drawn)
-    what = f"{_counted(kinds)} {would}replaced in {photos}"
+    what = f"{_counted(kinds)} replaced in {photos}"
     if {*kinds} == {WHOLE}:
-        what = f"{photos} {would}replaced as a whole"
+        what = f"{photos} replaced as a whole"
     if seeded or worst is None or worst.total is None:
         return f"{what}; nothing is promised, as --seed repeats the draw."
     if not worst.total.formal:
         return f"{what}; {NO_PROMISE} about {them}."
     if worst.total.free:
-        kept = f"{would or 'is '}kept{but_linked(worst.total)}"
-        return f"{what}; nothing of {them} {kept} (ε = 0)."
+        return f"{what}; nothing of {them} is kept{but_linked(worst.total)} (ε = 0)."
     among = f", in the worst of {photos}" if len(drawn) > 1 else ""
     promise = "practically no promise" if worst.strength == NONE else worst.strength
-    limit = f"{would or 'is '}limited to {in_short(worst.total)} ({promise})"
-    return f"{what}; what shows of {them} {limit}{among}."
+    return f"{what}; what shows of {them} is limited to {in_short(worst.total)} ({promise}){among}."
 
 
 def _not_hidden(drawn: Sequence[Entry]) -> str:
