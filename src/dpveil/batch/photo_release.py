@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.batch.remote_output import deliver, discard, find_finished, matching_certificate
+from dpveil.batch.remote_output import deliver, discard, release_place
 from dpveil.batch.report import RELEASED, SKIPPED, UNPAYABLE, UNWRITABLE, Report, Untried
-from dpveil.batch.resume import output_taken
+from dpveil.batch.resume import find_finished, matching_certificate, output_taken
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import KEEP, Choices, Task
 from dpveil.core.certificate import Certificate
@@ -185,7 +185,7 @@ class PhotoReleaser:
         except OutputError as error:
             if self.choices.force or _errno(error) != errno.EEXIST:
                 raise
-            there = matching_certificate(task, self.choices)
+            there = matching_certificate(release_place(task), self.choices)
             if there is None:
                 raise output_taken(task.output) from error
             discard(task)

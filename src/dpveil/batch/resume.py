@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from dpveil.batch.remote_output import beside_url, discard, release_place
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import KEEP, Choices, Task
 from dpveil.core.certificate import Certificate
 from dpveil.core.region_origin import BLOCKLESS
+from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError
-from dpveil.io import sole_writer
+from dpveil.io import is_present, sole_writer
 from dpveil.io.names import show_path
+from dpveil.io.urls import contents
 from dpveil.regions.spec import last_of, passes_over
 from dpveil.release.quote import require_strength
-from dpveil.release.saving import certificate_path, remove_leftovers
-from dpveil.release.verification import verify
+from dpveil.release.saving import ReleaseFiles, certificate_path, remove_leftovers
+from dpveil.release.verification import verify, verify_pair
 
 ARGUMENTS: Final = {
     **{"force": "force=True", "out": "out", "at_least": "at_least", "sign": "sign", "mark": "mark"},
@@ -37,7 +40,7 @@ def find_finished(
     `stamp` is the input's current one. Raises `DPVeilError` if the output is something else, a release of
     another photo, or of the input before it was replaced, and `TooWeak` if it is weaker than asked for.
     """
-    output = task.output
+    output = release_place(task)
     if not _exists(output):
         if task.earlier is None or not _exists(task.earlier):
             return None
@@ -62,7 +65,9 @@ def find_finished(
     if choices.at_least is not None and (certificate.guarantees or not task.keeps(choices)):
         stated = certificate.strength, certificate.composition, certificate.exposed_requests
         require_strength(choices.at_least, *stated, certificate.regions)
-    return output, certificate
+    if output is task.remote and not choices.dry:
+        discard(task)
+    return task.output, certificate
 
 
 def matching_certificate(output: Path, choices: Choices) -> Certificate | None:
@@ -71,8 +76,11 @@ def matching_certificate(output: Path, choices: Choices) -> Certificate | None:
     Raises `DPVeilError` if it is one that the run's key did not sign, that was to have a manifest and has
     none, or for which the run's subject did not pay from its ledger.
     """
-    found = verify(output, max_pixels=choices.max_pixels)
-    if found.status in ("inconsistent", "missing"):  # another run may be writing it, or was killed
+    if isinstance(output, Url):
+        reads = partial(contents, output), partial(contents, beside_url(output))
+        found = verify_pair(ReleaseFiles(output, *reads), max_pixels=choices.max_pixels)
+    elif (found := verify(output, max_pixels=choices.max_pixels)).status in ("inconsistent", "missing"):
+        # another run may be writing it, or was killed
         remove_leftovers(output.parent)
         with suppress(OSError), sole_writer([output.parent]):
             found = verify(output, max_pixels=choices.max_pixels)
@@ -133,11 +141,11 @@ def released_again(choices: Choices) -> str:
 def output_taken(output: Path, alone: str = ALONE) -> DPVeilError:
     """Return the error for a photo whose output is something else than its release with these settings."""
     problem, hint = "exists and is not a release with these settings", f"choose another {{out}}, or {alone}"
-    if not os.path.lexists(output):
+    if not is_present(output):
         problem = "is gone and its certificate is still there, so it was released before"
         hint = f"bring it back; or {alone}"
     return DPVeilError(f"{show_path(output)} {problem}", hint=hint, arguments=ARGUMENTS)
 
 
 def _exists(output: Path) -> bool:
-    return any(os.path.lexists(path) for path in (output, certificate_path(output)))
+    return is_present(output) or is_present(certificate_path(output))
