@@ -18,7 +18,7 @@ from dpveil.batch.archive_inputs import ALL, Scan, archive_of
 from dpveil.batch.state import name_hash, stage_of
 from dpveil.batch.tasks import ARGUMENTS, Choices, Task, check_outputs, in_shard, photos_of, plan_tasks
 from dpveil.core.envelope import MOST_BYTES
-from dpveil.core.urls import Url
+from dpveil.core.urls import Url, rebuild_url
 from dpveil.errors import OutputError, UsageError
 from dpveil.io import FORMATS, is_present, most_bytes, read_untrusted
 from dpveil.io.names import released_suffix, show_path
