@@ -6,12 +6,13 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dpveil.batch.remote_output import beside_url, discard, release_place
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import KEEP, Choices, Task
 from dpveil.core.certificate import Certificate
+from dpveil.core.envelope import Envelope
 from dpveil.core.region_origin import BLOCKLESS
 from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError
@@ -19,15 +20,17 @@ from dpveil.io import is_present, sole_writer
 from dpveil.io.names import show_path
 from dpveil.io.urls import contents
 from dpveil.regions.spec import last_of, passes_over
+from dpveil.release.keys import SigningKey
 from dpveil.release.quote import require_strength
 from dpveil.release.saving import ReleaseFiles, certificate_path, remove_leftovers
 from dpveil.release.verification import verify, verify_pair
 
+if TYPE_CHECKING:
+    from dpveil.ledger import Ledger
+
 ARGUMENTS: Final = {
     **{"force": "force=True", "out": "out", "at_least": "at_least", "sign": "sign", "mark": "mark"},
 }
-LACKS: Final = {"sign": "not one that this key signed", "mark": "has no C2PA manifest"}
-"""What a finished release lacks, by the argument that asks for it."""
 ALONE: Final = "release this one file with {force}"
 """The remedy for one photo; for a whole folder, it would pay for every photo again."""
 
@@ -87,26 +90,39 @@ def matching_certificate(output: Path, choices: Choices) -> Certificate | None:
     stated = found.certificate
     if stated is None or not _is_alike(stated, found.status, choices):
         return None
-    lacks = {
-        "sign": choices.sign is not None and not choices.sign.has_signed(stated),
-        "mark": choices.mark is not None and (stated.output is None or stated.output.manifest is None),
-    }
-    for name in (name for name, lacking in lacks.items() if lacking):
-        raise DPVeilError(
-            f"{show_path(output)} is a release with these settings, and {LACKS[name]}",
-            hint=f"leave out {{{name}}} to keep it, or choose another {{out}}; or {released_again(choices)}",
-            arguments=ARGUMENTS,
-        )
+    manifest = stated.output is not None and stated.output.manifest is not None
+    if choices.mark is not None and not manifest:
+        raise _lacking(output, "mark", "has no C2PA manifest", released_again(choices))
     sha256 = "" if stated.output is None else stated.output.sha256
-    ledger, subject = choices.ledger, choices.subject
-    paid = bool(stated.guarantees)  # a page that is kept as it is was not
-    if ledger is not None and subject is not None and paid and not ledger.knows(subject, sha256):
+    pays = choices.ledger if stated.guarantees else None  # a page that is kept as it is cost nothing
+    check_ours(output, stated, sha256, sign=choices.sign, ledger=pays, subject=choices.subject)
+    return stated
+
+
+def check_ours(
+    output: Path,
+    stated: Envelope,
+    sha256: str,
+    *,
+    sign: SigningKey | None,
+    ledger: Ledger | None,
+    subject: str | None,
+) -> None:
+    """Raise `DPVeilError` for a release that this key did not sign, or this subject did not pay for."""
+    if sign is not None and not sign.has_signed(stated):
+        raise _lacking(output, "sign", "not one that this key signed", ALONE)
+    if ledger is not None and subject is not None and not ledger.knows(subject, sha256):
         raise DPVeilError(
             f"{show_path(output)} exists, and {subject} did not pay for it from this ledger",
             hint=f"choose another {{out}}, or {ALONE}, which replaces it and is paid for",
             arguments=ARGUMENTS,
         )
-    return stated
+
+
+def _lacking(output: Path, name: str, what: str, again: str) -> DPVeilError:
+    text = f"{show_path(output)} is a release with these settings, and {what}"
+    hint = f"leave out {{{name}}} to keep it, or choose another {{out}}; or {again}"
+    return DPVeilError(text, hint=hint, arguments=ARGUMENTS)
 
 
 def _is_alike(stated: Certificate, status: str, choices: Choices) -> bool:

@@ -50,21 +50,18 @@ class Shards:
     """The shards of a run: the places of their photos among the tasks, and the files gathered for each.
 
     `names` are what these files are called in the shard, in its order; `held` are those that were in it, and
-    `unpacked` those of them that are from there. `pages` are the places of the pages of every document.
+    `unpacked` those of them that are from there.
     """
 
     tasks: Sequence[Task]
     choices: Choices
     photos: dict[Shard, list[int]] = field(default_factory=dict)
     names: dict[Shard, dict[Path, str]] = field(default_factory=dict)
-    pages: dict[Shard, list[int]] = field(default_factory=dict)
     held: set[Path] = field(default_factory=set)
     unpacked: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         for place, task in enumerate(self.tasks):
-            if task.inside is not None and task.keeps(self.choices):
-                self.pages.setdefault(task.inside.shard, []).append(place)
             if task.inside is not None:
                 self.photos.setdefault(task.inside.shard, []).append(place)
                 self.names.setdefault(task.inside.shard, {})[task.output] = task.inside.name
@@ -154,9 +151,10 @@ class Shards:
 
         Kept pages wait where releases are gathered until it is known that another page is protected.
         """
-        for shard, places in self.pages.items():
+        for shard, places in self.photos.items():
             entries = [report.entries[place] for place in places]
-            if any(each.promise is not None and each.promise.total is not None for each in entries):
+            protected = any(each.promise is not None and each.promise.total is not None for each in entries)
+            if protected or not self.tasks[places[0]].keeps(self.choices):
                 continue
             for place in (place for place in places if report.entries[place].kept):
                 entry, waits = report.entries[place], self.tasks[place].output

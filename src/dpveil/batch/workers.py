@@ -180,7 +180,7 @@ class WorkerPool:
         report = self.run.report
         try:
             with (
-                interrupts.handled_by(stop, silent=self.run.choices.dry),
+                interrupts.handled_by(stop),
                 ThreadPoolExecutor(count, thread_name_prefix="worker") as threads,
             ):
                 for task, made in zip(self.tasks, threads.map(self._release, self.tasks), strict=True):

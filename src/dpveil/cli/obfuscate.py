@@ -15,7 +15,7 @@ from dpveil.batch.report import Report, check_manifest, write_manifest
 from dpveil.batch.run import is_priced, release_all
 from dpveil.batch.tasks import Choices, Task, check_apart, photos_in
 from dpveil.cli import exits
-from dpveil.cli.clips import is_clip, planned_clips, release_clips
+from dpveil.cli.clips import NO_CLIPS, ClipOptions, is_clip, planned_clips, release_clips, takes_clips
 from dpveil.cli.command import options_of
 from dpveil.cli.key import keys
 from dpveil.cli.options import (
@@ -50,7 +50,6 @@ from dpveil.cli.run_report import (
     write_file,
 )
 from dpveil.cli.say import Voice
-from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
 from dpveil.core.guarantee import count_noun
 from dpveil.core.rationals import keep_freed
 from dpveil.core.region_origin import FACE, TEXT

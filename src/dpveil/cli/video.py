@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.clips import OPTIONS, check_different, plan_document, tell_plan, tell_private
+from dpveil.cli.clips import (
+    NO_CLIPS,
+    OPTIONS,
+    ClipOptions,
+    check_different,
+    plan_document,
+    takes_clips,
+    tell_plan,
+    tell_private,
+)
 from dpveil.cli.command import Command
 from dpveil.cli.key import read_key
 from dpveil.cli.options import (
@@ -37,7 +46,6 @@ from dpveil.cli.progress import frames_bar, stopping
 from dpveil.cli.review import check_apart_from
 from dpveil.cli.run_report import exit_code, paying, print_report, tell_budget, tell_cost, tell_terms
 from dpveil.cli.say import Voice
-from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
 from dpveil.core.envelope import notes_with_options
 from dpveil.errors import ClipError, UsageError
 from dpveil.io.names import show_path
