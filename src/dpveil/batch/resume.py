@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -164,4 +165,5 @@ def output_taken(output: Path, alone: str = ALONE) -> DPVeilError:
 
 
 def _exists(output: Path) -> bool:
-    return is_present(output) or is_present(certificate_path(output))
+    both = output, certificate_path(output)
+    return any(is_present(path) if isinstance(path, Url) else os.path.lexists(path) for path in both)
