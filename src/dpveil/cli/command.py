@@ -71,7 +71,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
             "names format_ labels new_points keep_metadata keep_columns manifest jobs engine max_pixels"
             " trust_source"
         ),
-        "Documents and clips": "dpi pages keep_audio every keep sheet clip preview",
+        "Documents and clips": "dpi pages keep_audio every keep sheet clip",
         "Budgets and proofs": "ledger subject other_regions sign c2pa c2pa_key seed",
     },
     "evaluate": {
