@@ -355,8 +355,7 @@ POINTS: Final = ("right_eye", "left_eye", "nose", "right_mouth", "left_mouth")
 Faces = tuple[tuple[Box, dict[str, tuple[float, float]]], ...]
 FOLDERS: Final = "{labels} is about files of photos that are released into a folder of this machine"
 WRITTEN: Final = "labels of {} to {}; they tell where things are, also where faces were"
-TURNED: Final = "labels of {} are left out: it is stored turned, and they may be of either way up"
-RESIZED: Final = "labels of {} are left out: they state another width or height than it has"
+OTHERWISE: Final = "labels of {} are left out: they may be of another size, or of a photo that was turned"
 
 
 class Labels:
@@ -449,7 +448,7 @@ class Labels:
             ):
                 pairs.append((photo, release))
             else:
-                report.notes.append((RESIZED if turn == 1 else TURNED).format(show_path(entry.source)))
+                report.notes.append(OTHERWISE.format(show_path(entry.source)))
         if not pairs:
             return
         pairs.sort(key=lambda pair: pair[1].name)

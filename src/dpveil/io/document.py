@@ -139,7 +139,6 @@ def stream_of(png: bytes) -> bytes:
 SECONDS: Final = 120  # time to open a document, or to draw a page
 POOL: Final = Pool("dpveil.io.document:serve", memory=1 << 33, seconds=SECONDS)
 """The processes, with 8 GiB each: a document may have one, and pages are drawn beside it."""
-MOST_ENDS: Final = 3  # after so many processes that a document ended, no other one is tried
 MOST_PAGES: Final = 1 << 13  # of a TIFF that are looked for
 POINTS: Final = 72  # points in an inch, the unit of a PDF page's size (ISO 32000-1 §8.3.2.3)
 SUBFILE, NO_PAGE = 254, 0b101
@@ -160,7 +159,7 @@ class Document:
         if path.suffix.lower() == PDF and find_spec("pypdfium2") is None:
             raise Unread(*MISSING)
         self._which = [str(Path.cwd() / path), *stamp]
-        self._pages, self._ends, self._lock = 0, 0, threading.Lock()
+        self._pages, self._lock = 0, threading.Lock()
 
     @property
     def pages(self) -> int:
@@ -178,17 +177,10 @@ class Document:
             return decode_answer(*self._ask([page, dpi, most], 3 * most), most)
 
     def _ask(self, what: list[int], most: int) -> tuple[Any, list[np.ndarray]]:
-        if self._ends >= MOST_ENDS:
-            raise Refused(*CHILD_ENDED)
         try:
-            told, found = POOL.ask([self._which, *what], most=most)
+            return POOL.ask([self._which, *what], most=most)
         except Ended as error:
-            self._ends += 1
             raise Refused(*WHY.get(error.why, CHILD_ENDED)) from error
-        except BaseException:
-            self._ends += 1
-            raise
-        return told, found
 
 
 # In the process
