@@ -327,12 +327,11 @@ def in_shard(source: Path, target: Path, root: Path, scan: Scan | None = None) -
 
 def photos_of(given: Iterable[Path], out: Path | None) -> list[tuple[Path, Path]]:
     """Return every photo once, with its path relative to the input in which it was found."""
+    every = [pair for start in given for pair in _images(start, out)]
     found: dict[Path, tuple[Path, Path]] = {}
-    links: dict[Path, tuple[Path, Path]] = {}
-    for start in given:
-        for source, relative in _images(start, out):
-            (links if is_link(source) else found).setdefault(real(source), (source, relative))
-    return list(found.values()) + [pair for path, pair in links.items() if path not in found]
+    for source, relative in sorted(every, key=lambda pair: is_link(pair[0])):  # a file before links to it
+        found.setdefault(real(source), (source, relative))
+    return [*found.values()]
 
 
 def _numbered_task(source: Path, relative: Path, out: Path, format_: str | None) -> Task:

@@ -23,12 +23,10 @@ from dpveil.cli.options import (
 )
 from dpveil.core.envelope import Aside, notes_with_options
 from dpveil.core.rationals import show
-from dpveil.errors import InvalidParameter, UsageError
+from dpveil.errors import InvalidParameter
 from dpveil.io import read
-from dpveil.io.names import show_path
 from dpveil.release.explain import Explanation, explain, percent_above
 from dpveil.release.plan import explain_largest, plan, plan_json, size_of
-from dpveil.release.saving import CLIPS, is_release
 from dpveil.release.words import in_short
 
 if TYPE_CHECKING:
@@ -91,12 +89,6 @@ def explain_command(
     if photo is not None:
         if size is not None:
             raise InvalidParameter("--size", None, "is not for a photo", hint="leave one of them out")
-        if is_release(photo):
-            hint = "dpveil verify --verbose says what it promises"
-            raise UsageError(f"{show_path(photo)} is a release", hint=hint)
-        if photo.suffix.lower() in (*CLIPS, ".pdf"):
-            hint = f"dpveil obfuscate {show_path(photo)} --out FILE --dry-run says what would be promised"
-            raise UsageError("clips and documents are not explained", hint=hint)
         _of_photo(context, read(photo, max_pixels=max_pixels), method, regions, json)
         return 0
     for option in regions.given_options:
