@@ -23,7 +23,7 @@ from dpveil.errors import OutputError, UsageError
 from dpveil.io import FORMATS, is_present, most_bytes, read_untrusted
 from dpveil.io.names import released_suffix, show_path
 from dpveil.io.unreadable import Refused
-from dpveil.io.urls import object_status, put, reach, remove
+from dpveil.io.urls import contents, object_status, put, reach, remove
 from dpveil.io.writing import flush_folder, refusal, temporary_path
 from dpveil.release.saving import SUFFIX, certificate_path
 
@@ -177,11 +177,13 @@ def deliver(task: Task, choices: Choices) -> None:
     target, beside = task.remote, beside_url(task.remote)
     text, image = read_gathered(certificate_path(task.output), choices), read_gathered(task.output, choices)
     with putting(target):
-        if not choices.force and object_status(target) is not None:
-            raise FileExistsError(errno.EEXIST, "exists")
-        remove(target)  # no old image is seen beside a new certificate
-        put(beside, text, replace=True)
-        put(target, image, replace=True)
+        if choices.force:  # no old image is seen beside a new certificate
+            remove(target)
+        # The certificate may be ours, of a run that was killed before it put the image.
+        ours = object_status(beside) is not None and contents(beside, MOST_BYTES) == text
+        if choices.force or not ours:
+            put(beside, text, replace=choices.force)
+        put(target, image, replace=choices.force)
     discard(task)
 
 

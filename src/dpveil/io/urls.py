@@ -131,16 +131,18 @@ def contents(url: Url, most: int) -> bytes:
 def put(url: Url, data: bytes | Path, *, replace: bool) -> None:
     """Write bytes, or a file, as an object, which appears whole or not at all.
 
-    Raises `Refused`, and without `replace` `FileExistsError` if there is one.
+    Raises `Refused`, and without `replace` `FileExistsError` if there is one. A service that does not know
+    If-None-Match overwrites what another process puts at the same moment.
     """
+    how = {} if replace else {"mode": "create"}
     with _as_refusal():
         if not replace and object_status(url) is not None:
             raise FileExistsError(errno.EEXIST, "exists")
         system = _system(url.scheme)
         if isinstance(data, Path):
-            system.put_file(str(data), url.key)
+            system.put_file(str(data), url.key, **how)
         else:
-            system.pipe_file(url.key, data)
+            system.pipe_file(url.key, data, **how)
 
 
 def remove(url: Url) -> None:
