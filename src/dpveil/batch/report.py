@@ -222,12 +222,6 @@ class Report:
             self.fail(task, error or Untried(reason), tried=False)
         self.stopped = reason
 
-    def know(self, dry: Report) -> None:
-        """Take from the report of a dry run what was released earlier, of the photos that were not tried."""
-        for place, entry in enumerate(dry.entries):
-            if entry.status == SKIPPED and self.entries[place].status == UNTRIED:
-                self.entries[place] = entry
-
     def discard(self, paid: Set[int]) -> None:
         """Mark the entries that were not released, of those whose places are `paid`: these were all tried."""
         for place in sorted(paid):
