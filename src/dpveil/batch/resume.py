@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dpveil.batch.document import verify_page
 from dpveil.batch.remote_output import beside_url, discard, release_place
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import KEEP, Choices, Task
@@ -21,10 +22,11 @@ from dpveil.io import is_present, sole_writer
 from dpveil.io.names import show_path
 from dpveil.io.urls import contents
 from dpveil.regions.spec import last_of, passes_over
+from dpveil.release.documents import number_of
 from dpveil.release.keys import SigningKey
 from dpveil.release.quote import require_strength
 from dpveil.release.saving import ReleaseFiles, certificate_path, remove_leftovers
-from dpveil.release.verification import verify, verify_pair
+from dpveil.release.verification import Verification, verify, verify_pair
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
@@ -44,8 +46,10 @@ def find_finished(
     `stamp` is the input's current one. Raises `DPVeilError` if the output is something else, a release of
     another photo, or of the input before it was replaced, and `TooWeak` if it is weaker than asked for.
     """
-    output = release_place(task)
-    if not _exists(output):
+    output, page = release_place(task), None
+    if task.shard is not None and task.shard.scan is not None and is_present(task.shard.target):
+        page = verify_page(task.shard.target, number_of(task.inside.name))  # type: ignore[union-attr]
+    if page is None and not _exists(output):
         if task.earlier is None or not _exists(task.earlier):
             return None
         raise DPVeilError(
@@ -55,7 +59,7 @@ def find_finished(
             arguments=ARGUMENTS,
         )
     asked = replace(choices, if_none=KEEP) if task.keeps(choices) else choices
-    certificate = matching_certificate(output, asked)
+    certificate = matching_certificate(output, asked, page)
     if certificate is None:
         raise output_taken(output, released_again(choices))
     sha256 = "" if certificate.output is None else certificate.output.sha256
@@ -74,13 +78,17 @@ def find_finished(
     return task.output, certificate
 
 
-def matching_certificate(output: Path, choices: Choices) -> Certificate | None:
+def matching_certificate(
+    output: Path, choices: Choices, found: Verification | None = None
+) -> Certificate | None:
     """Return the certificate of the file `output` if it is a consistent release with these settings.
 
-    Raises `DPVeilError` if it is one that the run's key did not sign, that was to have a manifest and has
-    none, or for which the run's subject did not pay from its ledger.
+    `found` is what is known of it already. Raises `DPVeilError` if it is one that the run's key did not sign,
+    that was to have a manifest and has none, or for which the run's subject did not pay from its ledger.
     """
-    if isinstance(output, Url):
+    if found is not None:
+        pass
+    elif isinstance(output, Url):
         reads = partial(contents, output), partial(contents, beside_url(output))
         found = verify_pair(ReleaseFiles(output, *reads), max_pixels=choices.max_pixels)
     elif (found := verify(output, max_pixels=choices.max_pixels)).status in ("inconsistent", "missing"):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.batch.archive_inputs import Shard
-from dpveil.batch.document import pack, released_pages
+from dpveil.batch.document import check_document, pack
 from dpveil.batch.remote_output import is_whole, read_gathered, write
 from dpveil.batch.report import FAILED, NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import output_taken
@@ -91,6 +91,10 @@ class Shards:
         if is_folder(shard.target):
             raise OSError(errno.EISDIR, "is a folder")
         try:
+            if shard.scan is not None:  # its pages are looked up in its certificate
+                numbers = [number_of(name) for name in self.names[shard].values()]
+                check_document(shard.target, shard.scan.dpi, numbers)
+                return
             for gather in (False, True):  # nothing is unpacked of what is no file of releases
                 for name, image, certificate in self._releases_in(shard):
                     place = shard.place(name)
@@ -115,10 +119,6 @@ class Shards:
     def _releases_in(self, shard: Shard) -> Iterator[tuple[str, bytes, bytes]]:
         """Yield what is in a file that was written before; raises `Refused`."""
         most = most_bytes(self.choices.max_pixels)
-        if shard.scan is not None:
-            numbers = [number_of(name) for name in self.names[shard].values()]
-            yield from released_pages(shard.target, shard.scan.dpi, numbers, most)
-            return
         with open_untrusted(shard.target) as (file, status):
             for held in shard.archive.held(file, status.st_size):
                 if held.problem or held.image is None or held.certificate is None:
@@ -211,6 +211,9 @@ class Shards:
         """
         found = {place for place, entry in entries.items() if entry.status in (RELEASED, SKIPPED)}
         drawn = {place for place, entry in entries.items() if entry.status == RELEASED}
+        if shard.scan is not None and not drawn and is_present(shard.target):
+            self._remove(shard, filter(is_whole, self.names[shard]))
+            return ""
         good = {
             place: name
             for place, name in self.names[shard].items()
