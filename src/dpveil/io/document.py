@@ -46,10 +46,6 @@ class Sheet:
     channels: int
     size: int
 
-    @property
-    def raw(self) -> int:
-        return self.height * (1 + self.width * self.channels)
-
 
 def pieces(sheets: Sequence[Sheet], dpi: int) -> Iterator[bytes]:
     """Yield what is before, between and after the streams of the pages: one piece more than there are pages.
