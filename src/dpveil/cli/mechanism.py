@@ -360,7 +360,8 @@ def matrix_command(
     say.answer("rows are responses, columns true answers\n")
     lines = [["", *(show(column, 6) for column in columns)]]
     for response, chances in zip(rows, matrix, strict=True):
-        lines.append([show(response, 6), *(f"{one:.4g}" for one in chances)])
+        cells = (f"{one:.3e}" if 0 < one < 5e-4 else f"{one:.4f}" for one in chances)
+        lines.append([show(response, 6), *cells])
     say.table(lines, numbers=True)
     for name, value in (counted or {}).items():
         say.answer(f"certificate   {value:.9g} {COUNTED[name]}")
