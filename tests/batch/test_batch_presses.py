@@ -193,26 +193,34 @@ def choices(**changes: Any) -> Choices:
     )
 
 
-def test_a_second_press_kills_the_workers_that_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first one lets them go on, also where it comes before they start."""
-    killed: list[bool] = []
+def test_a_second_press_kills_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one lets them go on, and gives out no other photo, also where it comes before they start."""
+    given: list[Task] = []
 
-    def work(jobs: WorkerPool) -> None:
-        while len(killed) < 2:
-            time.sleep(0.001)
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        while len(killed) < 4:
-            time.sleep(0.001)
-        jobs.inbox.put("left")
+    def release(jobs: WorkerPool, task: Task) -> None:
+        given.append(task)
+        while not jobs.reasons or not killed:
+            for _ in range(2):
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            time.sleep(0.01)
 
-    monkeypatch.setattr(WorkerPool, "_work", work)
-    monkeypatch.setattr(WorkerPool, "_kill", lambda jobs, *, all_of_them=False: killed.append(all_of_them))
+    killed: list[int] = []
+
+    class Killed:
+        def kill(self) -> None:
+            killed.append(1)
+
+        def stop(self) -> None:
+            pass
+
+    monkeypatch.setattr(WorkerPool, "_release", release)
     task = Task(Path("a"), Path("a.png"), "a")
     jobs = WorkerPool(
         PhotoReleaser(choices(), Report(), ignore_release), [task], ignore_release, ignore_release
     )
+    jobs.children.append(Killed())  # type: ignore[arg-type]
     with Interrupts() as interrupts:
         signal.raise_signal(signal.SIGINT)
         jobs.release(1, ignore_release, interrupts)
-    assert killed == [False, False, False, True]  # as it stops, and as it is told
+    assert (jobs.reasons[0], bool(killed)) == ("the run was interrupted", True)
     assert [entry.status for entry in jobs.run.report.entries] == ["untried"]

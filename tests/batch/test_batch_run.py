@@ -94,23 +94,6 @@ def test_a_rerun_skips_before_reading_and_draws_nothing(photos, monkeypatch):
     assert {name: Path("out", name).read_bytes() for name in files()} == before
 
 
-def test_a_rerun_says_which_trained_file_is_another_since(photos, monkeypatch):
-    real = DPPix.parameters
-
-    def run(file, **changes):
-        monkeypatch.setattr(DPPix, "parameters", lambda self: {**real(self), "model": file})
-        return release_all(photos(), choices(**changes))
-
-    assert len(run("gan sha256:aa").released) == 3
-    for file, changes, told in (
-        ("gan sha256:bb", {}, True),
-        ("none", {}, False),
-        ("gan sha256:bb", {"seed": 1}, False),
-    ):
-        messages = {entry.failure.message for entry in run(file, **changes).failed}
-        assert ["model is another trained file" in message for message in messages] == [told] * 3
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -47,17 +47,6 @@ def test_one_photo_goes_to_a_file_or_into_a_folder(tree):
     assert landed(["a.jpg", "b.PNG"], "folder.png").keys() == {"a.jpg", "b.PNG"}
 
 
-def test_a_suffix_that_cannot_be_written_is_no_folder(tree):
-    tree("a.jpg")
-    with pytest.raises(
-        UsageError, match=r"priv\.pgn: \.pgn is no format that dpveil writes: .* as priv\.png"
-    ):
-        landed(["a.jpg"], "priv.pgn")
-    assert landed(["a.jpg"], "release.v2") == {"a.jpg": "release.v2/a.jpg"}
-    with pytest.raises(UnknownName, match=r"'\.gif': choose from \.bmp, .*\.png, .*\.webp"):
-        landed(["a.jpg"], "x.gif")  # which is no slip for .tif
-
-
 def test_a_tree_is_mirrored_without_what_is_hidden_or_no_image(tree):
     tree("in/a.jpg", "in/b/c.tiff", "in/.hidden.jpg", "in/.git/d.jpg", "in/notes.txt", "in/.dpveil-0.tmp")
     assert landed(["in"]) == {"in/a.jpg": "out/a.jpg", "in/b/c.tiff": "out/b/c.png"}

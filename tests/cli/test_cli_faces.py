@@ -198,7 +198,7 @@ def test_a_run_says_how_many_in_which_photos_and_how_to_replace_them(shell: Shel
 def test_faces_lists_and_draws_them(shell: Shell) -> None:
     code, out, err = shell("faces", "in/c.png", "--margin", "0", "--preview", "p.png")
     assert (code, out) == (0, "face 1: 20×30 pixels at 10,10, score 0.90\n")
-    assert "in/c.png: may be a face, and is not hidden: 10×12 pixels at 60,20, score 0.17" in err
+    assert "may be a face, and is not hidden: 10×12 pixels at 60,20, score 0.17" in err
     drawn = np.asarray(Image.open("p.png"))
     times = drawn.shape[1] // 140
     assert (drawn[20 * times : 32 * times, 60 * times] == EDGE).all(axis=1).mean() > 0.8

@@ -91,7 +91,7 @@ def test_a_mistyped_name_makes_no_new_budget(shell: Shell) -> None:
     Image.fromarray(np.zeros((16, 16), np.uint8)).save("a.png")
     for command in (
         "show album",
-        "subjects",
+        "show",
         "history",
         "check",
         "limit a --epsilon 1 --remove",

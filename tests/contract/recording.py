@@ -67,7 +67,7 @@ RUNS: Mapping[str, str] = {
     "ledger limit": f"ledger limit album --epsilon 9 {' '.join(LEDGER)}",
     "ledger limit, poor": f"ledger limit poor --epsilon 1 {' '.join(LEDGER)}",
     "ledger show": f"ledger show album {' '.join(LEDGER)}",
-    "ledger subjects": f"ledger subjects {' '.join(LEDGER)}",
+    "ledger subjects": f"ledger show {' '.join(LEDGER)}",
     "ledger history": f"ledger history album {' '.join(LEDGER)}",
     "ledger check": f"ledger check {' '.join(LEDGER)}",
     "ledger absent": "ledger show album --ledger sqlite:///absent.db",

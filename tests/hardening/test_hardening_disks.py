@@ -118,15 +118,6 @@ def test_a_read_only_disk(call, disk, photos):
         assert "the disk is read-only: choose" in f"{failed[0]['error']}: {failed[0]['hint']}"
 
 
-def test_an_output_disk_that_vanishes(call, disk, photos, monkeypatch):
-    """Nothing is written to the folder that was under it."""
-    meanwhile(monkeypatch, 3, lambda: subprocess.run(["umount", "-l", str(disk)], check=True))
-    code, counts, failed = call(*obfuscate(photos, disk))
-    assert (code, counts) == (4, {"released": 2, "failed": 1, "untried": COUNT - 3})
-    assert GONE in failed[0]["error"]
-    assert snapshot(disk) == {}
-
-
 # The same, simulated
 
 

@@ -447,8 +447,7 @@ def _open_document(path: Path, stamp: Stamp) -> Document:
 class Shard:
     """A WebDataset shard, Parquet file or document: its `path` and stamp, and the `target` to be written.
 
-    The `root` is the folder of all outputs. Of a document, `scan` says how it is read; if it is `loose`, its
-    pages become files of their own, whose names begin with `target`, and nothing is gathered.
+    The `root` is the folder of all outputs. Of a document, `scan` says how it is read.
     """
 
     path: Path
@@ -456,7 +455,6 @@ class Shard:
     target: Path
     root: Path
     scan: Scan | None = None
-    loose: bool = False
 
     @property
     def archive(self) -> Archive:
@@ -534,10 +532,9 @@ class Inside:
         return read_bytes(contents, show_path(self.source), max_pixels=max_pixels)
 
 
-def pages_inside(path: Path, target: Path, root: Path, scan: Scan, *, loose: bool) -> list[Inside]:
-    """Return the pages of a document, in their order; of one that cannot be read, one with its `problem`.
-
-    It is for the PDF `target`, or its pages are `loose` (`Shard`).
+def pages_inside(path: Path, target: Path, root: Path, scan: Scan) -> list[Inside]:
+    """Return the pages of a document, in their order, for the PDF `target`; of one that cannot be read, one
+    with its `problem`.
     """
     try:
         with open_untrusted(path) as (file, status):
@@ -552,9 +549,9 @@ def pages_inside(path: Path, target: Path, root: Path, scan: Scan, *, loose: boo
             raise Refused("has no pages", "get an intact copy")
         numbers = scan.page_numbers(count)
     except Refused as refusal:
-        shard = Shard(path, (0, 0), target, root, scan, loose)
+        shard = Shard(path, (0, 0), target, root, scan)
         return [Inside(shard, NOTHING, "", "#", refusal.problem, refusal.remedy)]
-    shard, inside = Shard(path, stamp, target, root, scan, loose), []
+    shard, inside = Shard(path, stamp, target, root, scan), []
     for number in numbers:
         name = page_name(number)
         # what stands for the page: the document's bytes, the resolution, and its number

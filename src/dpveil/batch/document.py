@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.batch.archive_inputs import ARCHIVES, Release, archive_of
+from dpveil.batch.archive_inputs import ARCHIVES, archive_of
 from dpveil.batch.remote_output import write
 from dpveil.core.certificate import parse_certificate
 from dpveil.core.urls import Status
 from dpveil.errors import CertificateError, OutputError, UnknownName
-from dpveil.io import MAX_PIXELS, is_present, most_bytes, read_untrusted
-from dpveil.io.document import pieces, png_of, stream_of
+from dpveil.io import MAX_PIXELS, is_present, read_untrusted
+from dpveil.io.document import pieces, stream_of
 from dpveil.io.folders import PDF, is_link
 from dpveil.io.names import escape_text, show_path
 from dpveil.io.unreadable import COPY, COPY_AGAIN, LINK, Refused, Unread
@@ -30,7 +30,6 @@ from dpveil.release.saving import ReleaseFiles, certificate_from, certificate_pa
 from dpveil.release.verification import FORGED, Trusted, Verification, verify_pair
 
 FILE_ALTERED: Final = ("was changed after its release, or is not the one of its certificate", COPY_AGAIN)
-NOT_OURS: Final = ("holds more than the pictures of its pages, or is not as dpveil writes it", COPY_AGAIN)
 NO_FILE: Final = "the file does not exist"
 NO_CERTIFICATE: Final = "it has no certificate"
 NO_DOCUMENT: Final = "the document is missing"
@@ -85,20 +84,30 @@ def pack(
         temporary.unlink(missing_ok=True)
 
 
-def released_pages(path: Path, dpi: int, numbers: Sequence[int], most: int) -> Iterator[Release]:
-    """Yield the releases in a PDF; raises `Refused` before the first if it is none.
-
-    So does one in another resolution, of other pages than those, or of pages with more than `most` bytes.
-    """
+def check_document(path: Path, dpi: int, numbers: Sequence[int]) -> None:
+    """Raise `Refused` unless a PDF is one of releases, in this resolution and of these pages."""
     stated = _read_certificate(path)
     with open_untrusted(path) as (file, status):
-        _check(file, status, stated, most)
-        if stated.dpi != dpi:
-            raise Refused(f"has {stated.dpi} pixels per inch, not {dpi}", "")
-        if [page.number for page in stated.pages] != list(numbers):
-            raise Refused("is of other pages than those that are asked for", "")
-        for page, image in zip(stated.pages, _pictures(file, stated), strict=True):
-            yield page.name, image, page.certificate.to_text().encode()
+        _check(file, status, stated)
+    if stated.dpi != dpi:
+        raise Refused(f"has {stated.dpi} pixels per inch, not {dpi}", "")
+    if [page.number for page in stated.pages] != list(numbers):
+        raise Refused("is of other pages than those that are asked for", "")
+
+
+def verify_page(path: Path, number: int) -> Verification:
+    """Return whether the certificate of a page holds, of a document that was checked."""
+    return verify_pair(_page_files(path, _pages_of(path, path.stat().st_mtime_ns)[number]))
+
+
+@lru_cache(maxsize=2)
+def _pages_of(path: Path, time: int) -> dict[int, Page]:
+    return {page.number: page for page in _read_certificate(path).pages}
+
+
+def _page_files(path: Path, page: Page) -> ReleaseFiles:
+    text = page.certificate.to_text().encode()
+    return ReleaseFiles(Path(f"{path}/{page.name}"), None, lambda most: text)
 
 
 def _read_certificate(path: Path) -> DocumentCertificate:
@@ -110,27 +119,10 @@ def _read_certificate(path: Path) -> DocumentCertificate:
         raise Refused(f"has a certificate that {told}", error.hint) from error
 
 
-def _check(file: BinaryIO, status: os.stat_result | Status, stated: DocumentCertificate, most: int) -> None:
-    if any(page.sheet.size > most for page in stated.pages):
-        raise Refused(*NOT_OURS)
-    file.seek(0)
+def _check(file: BinaryIO, status: os.stat_result | Status, stated: DocumentCertificate) -> None:
     found = file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
     if status.st_size != stated.size or found != stated.sha256:
         raise Refused(*FILE_ALTERED)
-
-
-def _pictures(file: BinaryIO, stated: DocumentCertificate) -> Iterator[bytes]:
-    """Yield the pictures of a document, as PNG; raises `Refused` where anything else is in it."""
-    sheets = [page.sheet for page in stated.pages]
-    file.seek(0)
-    for number, piece in enumerate(pieces(sheets, stated.dpi)):
-        if number:
-            sheet = sheets[number - 1]
-            yield png_of(sheet, file.read(sheet.size))
-        if file.read(len(piece)) != piece:
-            raise Refused(*NOT_OURS)
-    if file.read(1):
-        raise Refused(*NOT_OURS)
 
 
 def verify_document(
@@ -138,9 +130,8 @@ def verify_document(
 ) -> Iterator[Verification]:
     """Yield the verification of every page of a PDF, as of pictures, and of the document if it fails itself.
 
-    The file is to have the bytes of its certificate, and to be what is written of its pictures, byte for
-    byte; so it holds nothing else. Problems are never raised. Raises `UnknownName` for a strength, and
-    `InvalidParameter` for keys.
+    The file is to have the bytes of its certificate; its pictures are not looked at. Problems are never
+    raised. Raises `UnknownName` for a strength, and `InvalidParameter` for keys.
     """
     least = None if at_least is None else check_strength_name(at_least)
     trusted = trusted_keys(trust)
@@ -163,16 +154,13 @@ def verify_document(
             if any(page.sheet.width * page.sheet.height > max_pixels for page in stated.pages):
                 yield failed("inconsistent", (f"a page has more than the limit of {max_pixels:,} pixels",))
                 return
-            _check(file, status, stated, most_bytes(max_pixels))
-            for page, image in zip(stated.pages, _pictures(file, stated), strict=True):
-                text = page.certificate.to_text().encode()
-                reads = (lambda most, image=image: image[: most + 1]), (lambda most, text=text: text)
-                pair = ReleaseFiles(Path(f"{path}/{page.name}"), *reads)
-                asked = least if page.certificate.guarantees or not stated.protected else None
-                found = verify_pair(pair, max_pixels=max_pixels, at_least=asked, trust=keys)
-                if found.status == "unprotected" and stated.protected and not found.untrusted:
-                    continue  # it is kept as it is, which the others' `together` says
-                yield replace(found, inside=path, together=stated.together)
+            _check(file, status, stated)
+        for page in stated.pages:
+            asked = least if page.certificate.guarantees or not stated.protected else None
+            found = verify_pair(_page_files(path, page), max_pixels=max_pixels, at_least=asked, trust=keys)
+            if found.status == "unprotected" and stated.protected and not found.untrusted:
+                continue  # it is kept as it is, which the others' `together` says
+            yield replace(found, inside=path, together=stated.together)
     except (Refused, CertificateError) as why:
         told = f"the PDF {why.problem}" if isinstance(why, Refused) else why.message
         yield failed("inconsistent", (escape_text(told),))

@@ -26,7 +26,7 @@ class Interrupts:
         self.presses, self._terminated = 0, -SAME_SECONDS
         self._notice, self._held = notice, list[signal.Signals]()
         self._hear: Callable[[], None] | None = None
-        self._raises = self._silent = False
+        self._raises = False
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -55,12 +55,9 @@ class Interrupts:
             self._raises = False
 
     @contextmanager
-    def handled_by(self, hear: Callable[[], None], *, silent: bool = False) -> Iterator[None]:
-        """Call `hear` at every press in this context, within a signal's handler, and now if there was one.
-
-        Where it is `silent`, as nothing is being drawn, there is no notice of it.
-        """
-        self._hear, self._silent = hear, silent
+    def handled_by(self, hear: Callable[[], None]) -> Iterator[None]:
+        """Call `hear` at every press in this context, within a signal's handler, and now if there was one."""
+        self._hear = hear
         try:
             if self.presses:
                 hear()
@@ -80,5 +77,5 @@ class Interrupts:
             raise KeyboardInterrupt
         if self._hear is not None:
             self._hear()
-            if self.presses == 1 and not self._silent:
+            if self.presses == 1:
                 self._notice()

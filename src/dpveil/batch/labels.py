@@ -12,7 +12,6 @@ import xml.etree.ElementTree as ET
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final
 
@@ -37,8 +36,6 @@ from dpveil.release.saving import read_certificate
 MOST_BYTES: Final = 1 << 28  # largest file of labels
 KNOWN_LABELS: Final = "name a COCO or CVAT file, or a folder of YOLO .txt or Pascal VOC .xml files"
 AGAIN: Final = "export it again"
-NUMBER: Final = re.compile(r"[-+]?\d{1,30}(?:\.\d{0,30})?(?:[eE][-+]?\d{1,3})?", re.ASCII)
-NUMBERS: Final = re.compile(r"[-+.,;\deE\s]*", re.ASCII)
 KEYPOINTS: Final = re.compile(rb"^kpt_shape:\s*\[\s*\d+\s*,\s*([23])\s*\]", re.MULTILINE)
 """What the .yaml of a YOLO data set says of its keypoints: whether each has a visibility."""
 Size = tuple[float, float] | None
@@ -67,7 +64,6 @@ class Released:
     faces: tuple[tuple[Box, Mapping[str, tuple[float, float]]], ...] = ()
 
     def hides(self, x: float, y: float) -> bool:
-        """Whether a point is in a box in which something was replaced."""
         return any(box.x <= x <= box.x + box.w and box.y <= y <= box.y + box.h for box in self.boxes)
 
     def point(self, name: str, x: float, y: float) -> tuple[float, float] | None:
@@ -114,7 +110,7 @@ def _as_bytes(root: ET.Element) -> bytes:
 
 
 def _size(texts: Sequence[str | None]) -> Size:
-    width, height = (float(text) if text and NUMBER.fullmatch(text.strip()) else None for text in texts)
+    width, height = (float(text) if text else None for text in texts)
     return None if width is None or height is None else (width, height)
 
 
@@ -124,32 +120,8 @@ COCO: Final = {
     "annotations": "id image_id category_id iscrowd num_keypoints bbox area segmentation keypoints",
     "categories": "id name supercategory keypoints skeleton",
 }
-"""The fields that are kept. But for names they hold numbers alone, so that nothing else goes along."""
-TEXT_FIELDS: Final = ("file_name", "name", "url", "supercategory")
-
-
-def _fits(table: str, field: str, value: Any) -> bool:
-    if field in TEXT_FIELDS:
-        return isinstance(value, str)
-    if field == "keypoints" and table == "categories":
-        return isinstance(value, list) and all(isinstance(each, str) for each in value)
-    if field == "keypoints":
-        return isinstance(value, list) and len(value) % 3 == 0 and all(map(_is_numeric, value))
-    return type(value) is int if field.endswith("id") else _is_numeric(value)
-
-
-def _is_numeric(value: Any) -> bool:
-    """Whether it is a number, lists of them, or a mask's run lengths, which COCO packs into 48 characters."""
-    if isinstance(value, list):
-        return all(map(_is_numeric, value))
-    if isinstance(value, dict):
-        counts, size = value.get("counts"), value.get("size")
-        packed = isinstance(counts, str) and re.fullmatch("[0-o]*", counts)
-        return len(value) == 2 and _is_numeric(size) and bool(packed or _is_numeric(counts))
-    return isinstance(value, int | float) and isfinite(value)
-
-
-REQUIRED: Final = {"images": ("id", "file_name"), "annotations": ("image_id",)}
+"""The fields that are kept."""
+REQUIRED: Final = {"images": ("id", "file_name"), "annotations": ("image_id",), "categories": ("id",)}
 
 
 class Coco:
@@ -175,10 +147,8 @@ class Coco:
         for number, row in enumerate(given if isinstance(given, list) else [given]):
             told = row if isinstance(row, dict) else {}
             kept = {key: told[key] for key in COCO[name].split() if told.get(key) is not None}
-            wrong = [key for key, value in kept.items() if not _fits(name, key, value)]
-            wrong += [key for key in REQUIRED.get(name, ()) if key not in kept]
-            if wrong or not isinstance(row, dict):
-                raise refusal(self.path, f"is malformed: see {'.'.join([f'{name}[{number}]', *wrong[:1]])}")
+            if not {*REQUIRED.get(name, ())} <= kept.keys():
+                raise refusal(self.path, f"is malformed: see {name}[{number}]")
             yield kept
 
     def photos(self) -> list[Labelled]:
@@ -261,29 +231,24 @@ class Cvat:
 
     def _image(self, photo: Labelled, release: Released) -> ET.Element:
         # Without points that were replaced, and without lines through such points.
-        image = ET.Element("image", self._numbers(photo, photo.entry, ("id", "width", "height")))
+        image = ET.Element("image", _kept(photo.entry, ("id", "width", "height")))
         image.set("name", release.name_for(photo.name))
         for shape in photo.entry:
             if shape.tag not in SHAPES:
                 continue
-            kept = self._numbers(photo, shape, ("occluded", "z_order", *SHAPES[shape.tag]))
+            kept = _kept(shape, ("occluded", "z_order", *SHAPES[shape.tag]))
             if shape.tag in ("points", "polyline"):
                 points = [text for text in kept.get("points", "").split(";") if text.strip()]
-                try:
-                    shown = [text for text in points if not release.hides(*map(float, text.split(",")))]
-                except (ValueError, TypeError) as error:
-                    raise refusal(self.path, "has a point that is no pair x,y") from error
+                shown = [text for text in points if not release.hides(*map(float, text.split(",")))]
                 if not shown or (shape.tag == "polyline" and len(shown) < len(points)):
                     continue
                 kept["points"] = ";".join(shown)
             ET.SubElement(image, shape.tag, {"label": shape.get("label", ""), **kept})
         return image
 
-    def _numbers(self, photo: Labelled, given: ET.Element, names: Sequence[str]) -> dict[str, str]:
-        kept = {name: given.attrib[name] for name in names if name in given.attrib}
-        if wrong := [name for name, text in kept.items() if not NUMBERS.fullmatch(text)]:
-            raise refusal(self.path, f"has in {show_path(photo.name)} a {given.tag} of no number: {wrong[0]}")
-        return kept
+
+def _kept(given: ET.Element, names: Sequence[str]) -> dict[str, str]:
+    return {name: given.attrib[name] for name in names if name in given.attrib}
 
 
 class Voc:
@@ -295,7 +260,6 @@ class Voc:
         self.path, self.found = path, found
 
     def photos(self) -> list[Labelled]:
-        """Return the photos that have a file, named without suffix."""
         names = (each.relative_to(self.path).with_suffix("").as_posix() for each in self.found)
         return [Labelled(name, each) for name, each in zip(names, self.found, strict=True)]
 
@@ -310,31 +274,28 @@ class Voc:
             yield f"{name.with_suffix('')}{photo.entry.suffix}", self.contents_for(photo.entry, release)
 
     def contents_for(self, path: Path, release: Released) -> bytes:
-        """Return the contents of the file for a release."""
         given, root = _tree(path, _read(path)), ET.Element("annotation")
         if given.tag != "annotation":
             raise refusal(path, f"is no Pascal VOC: its root is {escape_text(given.tag)}", KNOWN_LABELS)
         ET.SubElement(root, "folder").text = release.path.parent.name
         ET.SubElement(root, "filename").text = release.path.name
-        _copy(path, given, root, "size", ("width", "height", "depth"))
+        _copy(given, root, "size", ("width", "height", "depth"))
         for each in given.iterfind("object"):
             one = ET.SubElement(root, "object")
             ET.SubElement(one, "name").text = each.findtext("name", "")
             for flag in ("truncated", "difficult", "occluded"):
-                if NUMBER.fullmatch(text := each.findtext(flag, "").strip()):
+                if (text := each.findtext(flag, "").strip()) in ("0", "1"):
                     ET.SubElement(one, flag).text = text
-            _copy(path, each, one, "bndbox", ("xmin", "ymin", "xmax", "ymax"))
+            _copy(each, one, "bndbox", ("xmin", "ymin", "xmax", "ymax"))
         return _as_bytes(root)
 
 
-def _copy(path: Path, given: ET.Element, to: ET.Element, name: str, parts: Sequence[str]) -> None:
-    one = None if given.find(name) is None else ET.SubElement(to, name)
-    for part in () if one is None else parts:
-        text = given.findtext(f"{name}/{part}")
-        if text is not None and not NUMBER.fullmatch(text.strip()):
-            raise refusal(path, f"has a {name} of no number: {part}")
-        if text is not None and one is not None:
-            ET.SubElement(one, part).text = text.strip()
+def _copy(given: ET.Element, to: ET.Element, name: str, parts: Sequence[str]) -> None:
+    if given.find(name) is not None:
+        one = ET.SubElement(to, name)
+        for part in parts:
+            if (text := given.findtext(f"{name}/{part}")) is not None:
+                ET.SubElement(one, part).text = text.strip()
 
 
 class Yolo(Voc):
@@ -350,13 +311,12 @@ class Yolo(Voc):
         self.each = None if shape is None else int(shape[1])
 
     def size(self, photo: Labelled) -> Size:
-        """Return None, as none is stated."""
         return None
 
     def contents_for(self, path: Path, release: Released) -> bytes:
         lines = [line.split() for line in _read(path).decode("utf-8", "replace").splitlines()]
         for number, values in enumerate(lines, 1):
-            if values and (len(values) < 5 or not all(map(NUMBER.fullmatch, values))):
+            if values and len([*map(float, values)]) < 5:
                 raise refusal(path, f"is no YOLO: line {number} is no class with its numbers", KNOWN_LABELS)
         return "".join(f"{' '.join(self._shown_numbers(values, release))}\n" for values in lines).encode()
 
@@ -395,8 +355,7 @@ POINTS: Final = ("right_eye", "left_eye", "nose", "right_mouth", "left_mouth")
 Faces = tuple[tuple[Box, dict[str, tuple[float, float]]], ...]
 FOLDERS: Final = "{labels} is about files of photos that are released into a folder of this machine"
 WRITTEN: Final = "labels of {} to {}; they tell where things are, also where faces were"
-TURNED: Final = "labels of {} are left out: it is stored turned, and they may be of either way up"
-RESIZED: Final = "labels of {} are left out: they state another width or height than it has"
+OTHERWISE: Final = "labels of {} are left out: they may be of another size, or of a photo that was turned"
 
 
 class Labels:
@@ -459,7 +418,12 @@ class Labels:
                 problem = f"is ambiguous about {show_path(photo.name)}: {which}"
                 raise refusal(self.labels.path, problem, "release the folders one by one, or rename files")
             if fits:
-                list(self.labels.files([(photo, UNSEEN)]))  # refuses malformed ones
+                try:
+                    self.labels.size(photo)
+                    list(self.labels.files([(photo, UNSEEN)]))
+                except (ValueError, TypeError, AttributeError) as error:
+                    problem = f"is malformed: see {show_path(photo.name)}"
+                    raise refusal(self.labels.path, problem) from error
                 found[fits[0]] = photo
         return found
 
@@ -484,7 +448,7 @@ class Labels:
             ):
                 pairs.append((photo, release))
             else:
-                report.notes.append((RESIZED if turn == 1 else TURNED).format(show_path(entry.source)))
+                report.notes.append(OTHERWISE.format(show_path(entry.source)))
         if not pairs:
             return
         pairs.sort(key=lambda pair: pair[1].name)

@@ -8,29 +8,25 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.batch.remote_output import deliver, discard, find_finished, matching_certificate
+from dpveil.batch.remote_output import deliver, discard, release_place
 from dpveil.batch.report import RELEASED, SKIPPED, UNPAYABLE, UNWRITABLE, Report, Untried
-from dpveil.batch.resume import output_taken
+from dpveil.batch.resume import find_finished, matching_certificate, output_taken
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import KEEP, Choices, Task
 from dpveil.core.certificate import Certificate
-from dpveil.errors import LedgerError, NoRegion, OutputError
+from dpveil.errors import DPVeilError, LedgerError, NoRegion, OutputError
 from dpveil.io import make_folder
-from dpveil.io.folders import identity
-from dpveil.io.names import show_path
 from dpveil.io.reading import read_metadata
 from dpveil.release.plan import Plan, plan
-from dpveil.release.saving import Budget, Payment, Release, is_release, remove_leftovers
+from dpveil.release.saving import Budget, Payment, Release, remove_leftovers
 
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
 """Errors that affect one output only; the next may still be written."""
-ITSELF: Final = (
-    "it is a release already, as the certificate beside it says: for its original, the costs of both add"
-)
 FORGOTTEN: Final = "a rerun will not notice if it is replaced: {}"
 
 
@@ -67,7 +63,7 @@ class PhotoReleaser:
 
     `released` is called with each release, and in a dry run with each plan, without one. `stop_reason` says
     why a photo must not be drawn any more, by an empty text that it may be, and then it is. `paid` has the
-    outputs whose draws a ledger paid for, and `folders` what each output folder was at its first use.
+    outputs whose draws a ledger paid for.
     """
 
     choices: Choices
@@ -76,7 +72,6 @@ class PhotoReleaser:
     stop_reason: Callable[[Task], str] = lambda _: ""
     states: dict[Path, State] = field(default_factory=dict)
     paid: set[Path] = field(default_factory=set)
-    folders: dict[Path, object] = field(default_factory=dict)
 
     def begin(self, tasks: Sequence[Task]) -> None:
         """Clean up after killed runs (if not dry), read the folders' states."""
@@ -114,6 +109,14 @@ class PhotoReleaser:
                     raise
         return PlannedPhoto(planned, stamp, texts)
 
+    def find_release(self, task: Task) -> tuple[Path, Certificate] | None:
+        """Return the release of a photo whose worker has died, if it was written before."""
+        if self.choices.force:  # what is there may be an older one
+            return None
+        with suppress(DPVeilError):
+            return find_finished(task, self.choices, self._state(task), task.stamp)
+        return None
+
     def _find_finished(self, task: Task, stamp: Stamp | None) -> tuple[Path, Certificate] | None:
         # An input that cannot be inspected has no stamp: reading it tells why, before its output matters.
         if self.choices.force or stamp is None:
@@ -145,7 +148,7 @@ class PhotoReleaser:
                 if choices.ledger is not None and covered is not None and not choices.other_regions:
                     choices.ledger.check_regions(covered)
                 self.released(task, prepared.plan, None)
-                self.report.price(task, prepared.plan, _notes_on(task), keeps=task.keeps(choices))
+                self.report.price(task, prepared.plan, keeps=task.keeps(choices))
             elif reason := self.stop_reason(task):
                 raise Untried(reason)
             else:
@@ -172,27 +175,17 @@ class PhotoReleaser:
         return planned.release(bits=choices.bits(task.name), **paying)
 
     def _record(self, status: str, task: Task, output: Path, certificate: Certificate, **more: Any) -> None:
-        notes = (*more.pop("notes", ()), *_notes_on(task))
         keeps = task.keeps(self.choices)
-        self.report.record_release(status, task, output, certificate, notes, keeps=keeps, **more)
+        self.report.record_release(status, task, output, certificate, keeps=keeps, **more)
 
     def _write(self, task: Task, photo: PlannedPhoto, release: Release) -> None:
-        if photo.plan.quote is None and task.keeps(self.choices) and task.inside is not None:
-            # it waits until another page of its document is known to have a region
-            task = replace(task, output=task.inside.shard.place(task.inside.name))
-        folder = task.output.parent
-        if folder not in self.folders:
-            make_folder(folder)
-        if self.folders.setdefault(folder, identity(folder)) != identity(folder):  # its disk was unmounted
-            problem = f"cannot write {show_path(folder)}: it was removed or replaced since the run began"
-            hint = "check that its disk is still there, and run the same command again"
-            raise OutputError(problem, hint=hint)
+        make_folder(task.output.parent)
         try:
             self._save(task, photo, release)
         except OutputError as error:
             if self.choices.force or _errno(error) != errno.EEXIST:
                 raise
-            there = matching_certificate(task, self.choices)
+            there = matching_certificate(release_place(task), self.choices)
             if there is None:
                 raise output_taken(task.output) from error
             discard(task)
@@ -220,12 +213,8 @@ class PhotoReleaser:
         except OSError as error:
             notes.append(FORGOTTEN.format(error.strerror or error))
         deliver(task, chosen)
-        told = {"notes": notes, "left": photo.plan.doubtful}
+        told = {"warnings": notes, "left": photo.plan.doubtful}
         self._record(RELEASED, task, task.output, certificate, **told)
-
-
-def _notes_on(task: Task) -> tuple[str, ...]:
-    return (ITSELF,) * is_release(task.source)
 
 
 def _errno(error: OutputError) -> int | None:

@@ -2,7 +2,7 @@
 
 A release is written here as for a folder, then its certificate is put, then its image, and then it is removed
 here. So what was paid for outlives a run that is killed, or a bucket that does not answer, and the next run
-puts it. What is there already is looked at as a rerun over folders does, in a copy that is removed.
+puts it.
 """
 
 from __future__ import annotations
@@ -11,19 +11,15 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final
 
-from dpveil.batch import resume
 from dpveil.batch.archive_inputs import ALL, Scan, archive_of
-from dpveil.batch.state import Stamp, State, name_hash, stage_of
+from dpveil.batch.state import name_hash, stage_of
 from dpveil.batch.tasks import ARGUMENTS, Choices, Task, check_outputs, in_shard, photos_of, plan_tasks
-from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url, rebuild_url
-from dpveil.errors import DPVeilError, OutputError, UsageError
+from dpveil.errors import OutputError, UsageError
 from dpveil.io import FORMATS, is_present, most_bytes, read_untrusted
 from dpveil.io.names import released_suffix, show_path
 from dpveil.io.unreadable import Refused
@@ -149,61 +145,25 @@ def _plan_url(given: list[Path], out: Url, names: str, format_: str | None) -> l
 
 def check_shared(tasks: Sequence[Task], jobs: int) -> None:
     """Raise `UsageError` if other processes would not see what they are to read or write."""
-    shards = {task.shard for task in tasks if task.shard is not None}
-    places: list[Path | None] = [place for shard in shards for place in (shard.path, shard.target)]
-    places += [place for task in tasks for place in (task.source, task.remote)]
+    places = [place for task in tasks for place in (task.source, task.remote, *task.paths)]
     if jobs > 1 and any(isinstance(place, Url) and not place.is_shared for place in places):
         hint = "give {jobs} as 1"
         raise UsageError("memory:// is that of one process", hint=hint, arguments={"jobs": "jobs"})
 
 
-def find_finished(
-    task: Task, choices: Choices, state: State, stamp: Stamp | None
-) -> tuple[Path, Certificate] | None:
-    """Return the output and certificate of an earlier run, as `resume.find_finished`, wherever it is put.
-
-    What waits here beside a release that is there is removed, unless the run is dry.
-    """
-    if task.remote is None:
-        return resume.find_finished(task, choices, state, stamp)
-    with _looked_at(task, choices) as copy:
-        found = resume.find_finished(copy, choices, state, stamp)
-    if found is not None and copy is not task and not choices.dry:
-        discard(task)
-    return None if found is None else (task.output, found[1])
-
-
-def matching_certificate(task: Task, choices: Choices) -> Certificate | None:
-    """Return the certificate of the release that is in a task's place, as `resume.matching_certificate`."""
-    with _looked_at(task, choices) as copy:
-        return resume.matching_certificate(copy.output, choices)
-
-
-@contextmanager
-def _looked_at(task: Task, choices: Choices) -> Iterator[Task]:
-    """Yield the task with a copy of what is there as its output; itself, if no image is: it may wait here."""
-    if task.remote is None:
-        yield task
-        return
-    target, beside = task.remote, _certificate_of(task.remote)
-    with TemporaryDirectory(prefix="dpveil-") as folder:
-        copy = replace(task, output=Path(folder, task.output.name))
-        with putting(target):
-            there = object_status(target) is not None
-            if there:
-                copy.output.write_bytes(contents(target, most_bytes(choices.max_pixels)))
-            if object_status(beside) is not None and (there or not is_whole(task.output)):
-                certificate_path(copy.output).write_bytes(contents(beside, MOST_BYTES))
-                there = True
-        try:
-            yield copy if there else task
-        except DPVeilError as error:
-            error.rename(show_path(copy.output), show_path(task.remote))
-            raise
-
-
-def _certificate_of(target: Url) -> Url:
+def beside_url(target: Url) -> Url:
+    """Return where the certificate of an object is."""
     return rebuild_url(f"{target}{SUFFIX}", None, False, None)
+
+
+def release_place(task: Task) -> Path:
+    """Return where a release of a photo is, or would be: it may wait here for where it belongs."""
+    if task.remote is None:
+        return task.output
+    with putting(task.remote):
+        there = object_status(task.remote) is not None
+        there |= not is_whole(task.output) and object_status(beside_url(task.remote)) is not None
+    return task.remote if there else task.output
 
 
 def deliver(task: Task, choices: Choices) -> None:
@@ -214,12 +174,15 @@ def deliver(task: Task, choices: Choices) -> None:
     """
     if task.remote is None or not is_whole(task.output):
         return
-    target, beside = task.remote, _certificate_of(task.remote)
+    target, beside = task.remote, beside_url(task.remote)
     text, image = read_gathered(certificate_path(task.output), choices), read_gathered(task.output, choices)
     with putting(target):
         if choices.force:  # no old image is seen beside a new certificate
             remove(target)
-        put(beside, text, replace=choices.force)
+        # The certificate may be ours, of a run that was killed before it put the image.
+        ours = object_status(beside) is not None and contents(beside, MOST_BYTES) == text
+        if choices.force or not ours:
+            put(beside, text, replace=choices.force)
         put(target, image, replace=choices.force)
     discard(task)
 

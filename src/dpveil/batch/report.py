@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import unicodedata
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.batch.tasks import Task, check_private, is_beside_output
+from dpveil.batch.tasks import Task, check_written, is_beside_output, places_of
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import Caution, notes_with_options
 from dpveil.core.guarantee import Guarantee
@@ -65,7 +64,6 @@ class Promise:
 
     @classmethod
     def of(cls, certificate: Certificate) -> Promise:
-        """Return the guarantees that a certificate states."""
         return cls(
             guarantees=certificate.guarantees,
             total=certificate.composition,
@@ -93,7 +91,6 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException, options: Mapping[str, str]) -> Failure:
-        """Return an error's message and hint, with arguments written as `options`."""
         own = (DPVeilError.__module__, BaseException.__module__)  # what every process of a run has
         kind = next(kind for kind in type(error).__mro__ if kind.__module__ in own)
         if isinstance(error, DPVeilError):
@@ -203,13 +200,11 @@ class Report:
         entry = Entry(status, task.source, task.remote or output, promise, every, left=left)
         self.entries.append(entry.as_kept_page(certificate.missing) if keeps else entry)
 
-    def price(self, task: Task, planned: Plan, warnings: Sequence[str] = (), *, keeps: bool = False) -> None:
+    def price(self, task: Task, planned: Plan, *, keeps: bool = False) -> None:
         """Record what a release would cost, which a dry run has planned, and what is to be known of it."""
         kinds = tuple(region.origin.kind for region in planned.regions)
         promise = Promise(planned.guarantees, planned.total, planned.strength, kinds)
-        every = notes_with_options(
-            (*map(Caution, planned.cautions), *planned.remarks, *warnings), self.options
-        )
+        every = notes_with_options((*map(Caution, planned.cautions), *planned.remarks), self.options)
         doubts = notes_with_options(planned.doubts, self.options)
         entry = Entry(PRICED, task.source, None, promise, every, doubts=doubts, left=planned.doubtful)
         self.entries.append(entry.as_kept_page(planned.missing) if keeps else entry)
@@ -226,12 +221,6 @@ class Report:
         for task in tasks[len(self.entries) :]:
             self.fail(task, error or Untried(reason), tried=False)
         self.stopped = reason
-
-    def know(self, dry: Report) -> None:
-        """Take from the report of a dry run what was released earlier, of the photos that were not tried."""
-        for place, entry in enumerate(dry.entries):
-            if entry.status == SKIPPED and self.entries[place].status == UNTRIED:
-                self.entries[place] = entry
 
     def discard(self, paid: Set[int]) -> None:
         """Mark the entries that were not released, of those whose places are `paid`: these were all tried."""
@@ -255,15 +244,13 @@ COLUMNS: Final = (
 FORMATS: Final = (".csv", ".jsonl")
 STARTS: Final = {".csv": ",".join(COLUMNS).encode(), ".jsonl": b'{"status": '}
 """First bytes of a manifest; an existing file is only replaced without being asked to if it has them."""
-FORMULA: Final = ("=", "+", "-", "@")  # first characters by which a spreadsheet may take a cell for a formula
 
 
 def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
     """Raise any error that would prevent writing the manifest, before anything is drawn.
 
-    Raises `UnknownName` for another suffix; `UsageError` if the path is an input or an output of the run, or
-    beside numbered releases, whose names it would reveal; and `OutputError` if the folder is missing or not
-    writable, or without `replace` if the path exists and is not a manifest.
+    Raises `UnknownName` for another suffix, `UsageError` beside numbered releases, whose names it would
+    reveal, and `OutputError` as `check_written`.
     """
     if path.suffix.lower() not in FORMATS:
         raise UnknownName("format of a manifest", path.suffix or show_path(path), FORMATS)
@@ -272,7 +259,8 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
             f"the manifest {show_path(path)} would lie beside the numbered releases, and tells their names"
         )
         raise UsageError(problem, hint="choose another folder")
-    check_private(path, tasks, what="manifest", start=STARTS[path.suffix.lower()], replace=replace)
+    start = STARTS[path.suffix.lower()]
+    check_written(path, places_of(tasks), what="the manifest", replace=replace, start=start)
 
 
 def write_manifest(report: Report, path: Path) -> None:
@@ -289,26 +277,9 @@ def write_manifest(report: Report, path: Path) -> None:
     write_together([(path, made)], replace=True, private=True)
 
 
-def _cells(entry: Entry) -> dict[str, str]:
-    row = {"status": entry.status, **entry.to_json()}
+def _cells(entry: Entry) -> dict[str, Any]:
+    row: dict[str, Any] = {"status": entry.status, **entry.to_json()}
     if entry.promise is not None:
         row["guarantee"] = None if entry.promise.total is None else str(entry.promise.total)
     row["warnings"] = "; ".join([*filter(None, [row.get("kept")]), *row.get("warnings", ())])
-    return {name: _cell(row.get(name)) for name in COLUMNS}
-
-
-def _cell(value: Any) -> str:
-    r"""Return the cell's text in one line, with an apostrophe in front if a spreadsheet could take it for a
-    formula.
-
-    Control characters, line ends and those that turn text, as in names of files, are escaped.
-
-    >>> _cell("a\nb.png"), _cell("=1+1")
-    ('a\\nb.png', "'=1+1")
-    """
-    unseen = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-    text = "".join(
-        letter.encode("unicode_escape").decode("ascii") if unicodedata.category(letter) in unseen else letter
-        for letter in ("" if value is None else str(value))
-    )
-    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
+    return {name: row.get(name) for name in COLUMNS}

@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
+from dpveil.batch.document import verify_page
+from dpveil.batch.remote_output import beside_url, discard, release_place
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import KEEP, Choices, Task
 from dpveil.core.certificate import Certificate
+from dpveil.core.envelope import Envelope
 from dpveil.core.region_origin import BLOCKLESS
+from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError
-from dpveil.io import sole_writer
+from dpveil.io import is_present, sole_writer
 from dpveil.io.names import show_path
+from dpveil.io.urls import contents
 from dpveil.regions.spec import last_of, passes_over
+from dpveil.release.documents import number_of
+from dpveil.release.keys import SigningKey
 from dpveil.release.quote import require_strength
-from dpveil.release.saving import certificate_path, read_certificate, remove_leftovers
-from dpveil.release.verification import verify
+from dpveil.release.saving import ReleaseFiles, certificate_path, remove_leftovers
+from dpveil.release.verification import Verification, verify, verify_pair
+
+if TYPE_CHECKING:
+    from dpveil.ledger import Ledger
 
 ARGUMENTS: Final = {
     **{"force": "force=True", "out": "out", "at_least": "at_least", "sign": "sign", "mark": "mark"},
 }
-LACKS: Final = {"sign": "not one that this key signed", "mark": "has no C2PA manifest"}
-"""What a finished release lacks, by the argument that asks for it."""
-TRAINED: Final = " sha256:"  # in the form in which certificates state a trained file
 ALONE: Final = "release this one file with {force}"
 """The remedy for one photo; for a whole folder, it would pay for every photo again."""
 
@@ -39,8 +46,10 @@ def find_finished(
     `stamp` is the input's current one. Raises `DPVeilError` if the output is something else, a release of
     another photo, or of the input before it was replaced, and `TooWeak` if it is weaker than asked for.
     """
-    output = task.output
-    if not _exists(output):
+    output, page = release_place(task), None
+    if task.shard is not None and task.shard.scan is not None and is_present(task.shard.target):
+        page = verify_page(task.shard.target, number_of(task.inside.name))  # type: ignore[union-attr]
+    if page is None and not _exists(output):
         if task.earlier is None or not _exists(task.earlier):
             return None
         raise DPVeilError(
@@ -50,9 +59,9 @@ def find_finished(
             arguments=ARGUMENTS,
         )
     asked = replace(choices, if_none=KEEP) if task.keeps(choices) else choices
-    certificate = matching_certificate(output, asked)
+    certificate = matching_certificate(output, asked, page)
     if certificate is None:
-        raise output_taken(output, released_again(choices), _other_files(output, choices))
+        raise output_taken(output, released_again(choices))
     sha256 = "" if certificate.output is None else certificate.output.sha256
     if state.is_replaced(sha256, stamp):
         raise DPVeilError(
@@ -64,43 +73,65 @@ def find_finished(
     if choices.at_least is not None and (certificate.guarantees or not task.keeps(choices)):
         stated = certificate.strength, certificate.composition, certificate.exposed_requests
         require_strength(choices.at_least, *stated, certificate.regions)
-    return output, certificate
+    if output is task.remote and not choices.dry:
+        discard(task)
+    return task.output, certificate
 
 
-def matching_certificate(output: Path, choices: Choices) -> Certificate | None:
+def matching_certificate(
+    output: Path, choices: Choices, found: Verification | None = None
+) -> Certificate | None:
     """Return the certificate of the file `output` if it is a consistent release with these settings.
 
-    Raises `DPVeilError` if it is one that the run's key did not sign, that was to have a manifest and has
-    none, or for which the run's subject did not pay from its ledger.
+    `found` is what is known of it already. Raises `DPVeilError` if it is one that the run's key did not sign,
+    that was to have a manifest and has none, or for which the run's subject did not pay from its ledger.
     """
-    found = verify(output, max_pixels=choices.max_pixels)
-    if found.status in ("inconsistent", "missing"):  # another run may be writing it, or was killed
+    if found is not None:
+        pass
+    elif isinstance(output, Url):
+        reads = partial(contents, output), partial(contents, beside_url(output))
+        found = verify_pair(ReleaseFiles(output, *reads), max_pixels=choices.max_pixels)
+    elif (found := verify(output, max_pixels=choices.max_pixels)).status in ("inconsistent", "missing"):
+        # another run may be writing it, or was killed
         remove_leftovers(output.parent)
         with suppress(OSError), sole_writer([output.parent]):
             found = verify(output, max_pixels=choices.max_pixels)
     stated = found.certificate
     if stated is None or not _is_alike(stated, found.status, choices):
         return None
-    lacks = {
-        "sign": choices.sign is not None and not choices.sign.has_signed(stated),
-        "mark": choices.mark is not None and (stated.output is None or stated.output.manifest is None),
-    }
-    for name in (name for name, lacking in lacks.items() if lacking):
-        raise DPVeilError(
-            f"{show_path(output)} is a release with these settings, and {LACKS[name]}",
-            hint=f"leave out {{{name}}} to keep it, or choose another {{out}}; or {released_again(choices)}",
-            arguments=ARGUMENTS,
-        )
+    manifest = stated.output is not None and stated.output.manifest is not None
+    if choices.mark is not None and not manifest:
+        raise _lacking(output, "mark", "has no C2PA manifest", released_again(choices))
     sha256 = "" if stated.output is None else stated.output.sha256
-    ledger, subject = choices.ledger, choices.subject
-    paid = bool(stated.guarantees)  # a page that is kept as it is was not
-    if ledger is not None and subject is not None and paid and not ledger.knows(subject, sha256):
+    pays = choices.ledger if stated.guarantees else None  # a page that is kept as it is cost nothing
+    check_ours(output, stated, sha256, sign=choices.sign, ledger=pays, subject=choices.subject)
+    return stated
+
+
+def check_ours(
+    output: Path,
+    stated: Envelope,
+    sha256: str,
+    *,
+    sign: SigningKey | None,
+    ledger: Ledger | None,
+    subject: str | None,
+) -> None:
+    """Raise `DPVeilError` for a release that this key did not sign, or this subject did not pay for."""
+    if sign is not None and not sign.has_signed(stated):
+        raise _lacking(output, "sign", "not one that this key signed", ALONE)
+    if ledger is not None and subject is not None and not ledger.knows(subject, sha256):
         raise DPVeilError(
             f"{show_path(output)} exists, and {subject} did not pay for it from this ledger",
             hint=f"choose another {{out}}, or {ALONE}, which replaces it and is paid for",
             arguments=ARGUMENTS,
         )
-    return stated
+
+
+def _lacking(output: Path, name: str, what: str, again: str) -> DPVeilError:
+    text = f"{show_path(output)} is a release with these settings, and {what}"
+    hint = f"leave out {{{name}}} to keep it, or choose another {{out}}; or {again}"
+    return DPVeilError(text, hint=hint, arguments=ARGUMENTS)
 
 
 def _is_alike(stated: Certificate, status: str, choices: Choices) -> bool:
@@ -132,33 +163,15 @@ def released_again(choices: Choices) -> str:
     return ALONE if choices.free else f"{ALONE}, which costs again"
 
 
-def _other_files(output: Path, choices: Choices) -> list[str]:
-    """Return the parameters by which an earlier release had other trained files, if all else is the same."""
-    try:
-        stated: dict[str, Any] = read_certificate(output, Certificate).settings
-    except DPVeilError:
-        return []
-    asked: dict[str, Any] = choices.settings
-    before, now = stated["parameters"], asked["parameters"]
-    changed = [name for name in now if before.get(name) != now[name]]
-    files = all(TRAINED in f"{settings.get(name)}" for name in changed for settings in (before, now))
-    return changed if files and {**stated, "parameters": now} == asked else []
-
-
-def output_taken(output: Path, alone: str = ALONE, files: Sequence[str] = ()) -> DPVeilError:
-    """Return the error for a photo whose output is something else than its release with these settings.
-
-    `files` are parameters whose trained files are others since.
-    """
+def output_taken(output: Path, alone: str = ALONE) -> DPVeilError:
+    """Return the error for a photo whose output is something else than its release with these settings."""
     problem, hint = "exists and is not a release with these settings", f"choose another {{out}}, or {alone}"
-    if files:
-        which = f"{' and '.join(files)} {'is another trained file' if len(files) == 1 else 'are other files'}"
-        problem = f"was released with these settings, and {which} since (by choice, or an update)"
-    if not os.path.lexists(output):
+    if not is_present(output):
         problem = "is gone and its certificate is still there, so it was released before"
         hint = f"bring it back; or {alone}"
     return DPVeilError(f"{show_path(output)} {problem}", hint=hint, arguments=ARGUMENTS)
 
 
 def _exists(output: Path) -> bool:
-    return any(os.path.lexists(path) for path in (output, certificate_path(output)))
+    both = output, certificate_path(output)
+    return any(is_present(path) if isinstance(path, Url) else os.path.lexists(path) for path in both)

@@ -92,7 +92,6 @@ def release_all(
             run.report.stop(tasks, INTERRUPTED)
         except BudgetRefused as error:
             run.report.stop(tasks, UNAFFORDABLE, error)
-        run.report.know(dry.report)
         waiting = {task.output for task in tasks if task.remote is not None and is_whole(task.output)}
         paid = run.paid - waiting
         run.report.discard({place for place, task in enumerate(tasks) if task.output in paid})

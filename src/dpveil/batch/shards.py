@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.batch.archive_inputs import Shard
-from dpveil.batch.document import pack, released_pages
+from dpveil.batch.document import check_document, pack
 from dpveil.batch.remote_output import is_whole, read_gathered, write
 from dpveil.batch.report import FAILED, NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import output_taken
@@ -25,7 +25,7 @@ from dpveil.core.certificate import parse_certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, DPVeilError, NoRegion, OutputError
-from dpveil.io import is_present, make_folder, most_bytes, place_together
+from dpveil.io import is_present, make_folder, most_bytes
 from dpveil.io.folders import is_folder
 from dpveil.io.locking import hold_lock
 from dpveil.io.names import show_path
@@ -42,7 +42,6 @@ WAITING: Final = (
     "{} is not written yet: what is done waits in {} (keep it) until a run over all of its photos ends"
 )
 ALL_OR_NONE: Final = "{} is not written, as {} was not released: a document is all of its pages, or none"
-COPIES: Final = "; with {0} copy such a page stays as it is, and with {0} whole all of it is replaced"
 WAITS: Final = "; what is done waits in {} (keep it) for another run"
 
 
@@ -51,24 +50,21 @@ class Shards:
     """The shards of a run: the places of their photos among the tasks, and the files gathered for each.
 
     `names` are what these files are called in the shard, in its order; `held` are those that were in it, and
-    `unpacked` those of them that are from there. `pages` are the places of the pages of every document.
+    `unpacked` those of them that are from there.
     """
 
     tasks: Sequence[Task]
     choices: Choices
     photos: dict[Shard, list[int]] = field(default_factory=dict)
     names: dict[Shard, dict[Path, str]] = field(default_factory=dict)
-    pages: dict[Shard, list[int]] = field(default_factory=dict)
     held: set[Path] = field(default_factory=set)
     unpacked: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         for place, task in enumerate(self.tasks):
-            if task.inside is not None and task.keeps(self.choices):
-                self.pages.setdefault(task.inside.shard, []).append(place)
-            if task.inside is not None and task.shard is not None:
-                self.photos.setdefault(task.shard, []).append(place)
-                self.names.setdefault(task.shard, {})[task.output] = task.inside.name
+            if task.inside is not None:
+                self.photos.setdefault(task.inside.shard, []).append(place)
+                self.names.setdefault(task.inside.shard, {})[task.output] = task.inside.name
 
     def unpack(self) -> None:
         """Put what existing shards hold where it is gathered, except what is there already.
@@ -95,6 +91,10 @@ class Shards:
         if is_folder(shard.target):
             raise OSError(errno.EISDIR, "is a folder")
         try:
+            if shard.scan is not None:  # its pages are looked up in its certificate
+                numbers = [number_of(name) for name in self.names[shard].values()]
+                check_document(shard.target, shard.scan.dpi, numbers)
+                return
             for gather in (False, True):  # nothing is unpacked of what is no file of releases
                 for name, image, certificate in self._releases_in(shard):
                     place = shard.place(name)
@@ -119,10 +119,6 @@ class Shards:
     def _releases_in(self, shard: Shard) -> Iterator[tuple[str, bytes, bytes]]:
         """Yield what is in a file that was written before; raises `Refused`."""
         most = most_bytes(self.choices.max_pixels)
-        if shard.scan is not None:
-            numbers = [number_of(name) for name in self.names[shard].values()]
-            yield from released_pages(shard.target, shard.scan.dpi, numbers, most)
-            return
         with open_untrusted(shard.target) as (file, status):
             for held in shard.archive.held(file, status.st_size):
                 if held.problem or held.image is None or held.certificate is None:
@@ -155,34 +151,19 @@ class Shards:
 
         Kept pages wait where releases are gathered until it is known that another page is protected.
         """
-        for shard, places in self.pages.items():
+        for shard, places in self.photos.items():
             entries = [report.entries[place] for place in places]
             protected = any(each.promise is not None and each.promise.total is not None for each in entries)
+            if protected or not self.tasks[places[0]].keeps(self.choices):
+                continue
             for place in (place for place in places if report.entries[place].kept):
-                entry, task = report.entries[place], self.tasks[place]
-                waits = shard.place(task.inside.name)  # type: ignore[union-attr]
-                here = [waits, certificate_path(waits)] if is_whole(waits) and not self.choices.dry else []
-                if not protected:
-                    for path in here:
-                        path.unlink()
-                    why = f"{entry.kept} was found, and no other page is protected"
-                    error: DPVeilError = NoRegion(why, hint=NO_FACE, arguments=WITHOUT)
-                    report.entries[place] = entry.refused(error, report.options)
-                elif here and shard.loose:
-                    there = [task.output, certificate_path(task.output)]
-                    try:
-                        # Where both are there already, a run was killed before it removed what waited.
-                        if not is_whole(task.output) or any(
-                            path.read_bytes() != kept.read_bytes()
-                            for path, kept in zip(there, here, strict=True)
-                        ):
-                            place_together([*zip(here, there, strict=True)][::-1], replace=self.choices.force)
-                        for path in here:
-                            path.unlink(missing_ok=True)
-                        report.entries[place] = replace(entry, output=task.output)
-                    except (OSError, DPVeilError) as problem:  # a full disk ends no run
-                        error = refusal(task.output, problem) if isinstance(problem, OSError) else problem
-                        report.entries[place] = entry.refused(error, report.options)
+                entry, waits = report.entries[place], self.tasks[place].output
+                if not self.choices.dry:
+                    waits.unlink(missing_ok=True)
+                    certificate_path(waits).unlink(missing_ok=True)
+                why = f"{entry.kept} was found, and no other page is protected"
+                error = NoRegion(why, hint=NO_FACE, arguments=WITHOUT)
+                report.entries[place] = entry.refused(error, report.options)
             if not self.choices.dry:
                 self._remove(shard, ())
 
@@ -207,8 +188,6 @@ class Shards:
                     report.notes.append(WAITING.format(show_path(shard.target), show_path(shard.folder)))
             elif bad and shard.scan is not None:
                 words = ALL_OR_NONE.format(show_path(shard.target), show_path(bad[0].source))
-                if NO_REGION in statuses:
-                    words += COPIES.format(report.options.get("if_none", "if_none"))
                 words += "" if len(bad) == len(entries) else WAITS.format(show_path(shard.folder))
                 report.notes.append(words)
             else:
@@ -232,6 +211,9 @@ class Shards:
         """
         found = {place for place, entry in entries.items() if entry.status in (RELEASED, SKIPPED)}
         drawn = {place for place, entry in entries.items() if entry.status == RELEASED}
+        if shard.scan is not None and not drawn and is_present(shard.target):
+            self._remove(shard, filter(is_whole, self.names[shard]))
+            return ""
         good = {
             place: name
             for place, name in self.names[shard].items()
@@ -281,7 +263,7 @@ def gather_shards(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
     """
     shards = Shards(tasks, choices)
     with ExitStack() as stack:
-        for stage in sorted({shard.stage for shard in (*shards.photos, *shards.pages)}):
+        for stage in sorted({shard.stage for shard in shards.photos}):
             if choices.dry and not is_present(stage.parent):
                 continue
             with as_output_error(stage.parent):

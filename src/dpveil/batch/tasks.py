@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +83,6 @@ class Choices:
     dry: bool = False
 
     def bits(self, name: str) -> BitSource:
-        """Return the bit source for the photo that is written to `name`."""
         return SecureBits() if self.seed is None else SeededBits(self.seed, name)
 
     @property
@@ -147,41 +145,46 @@ class Task:
 
     @property
     def paths(self) -> list[Path]:
-        """Every file that a run may open for it."""
         shard = [] if self.inside is None else [self.inside.shard.path, self.inside.shard.target]
         outputs = [self.output, *shard[1:]]
         return [self.source, *outputs, *map(certificate_path, outputs), *shard[:1]]
 
     @property
     def shard(self) -> Shard | None:
-        """The file of many that its release becomes part of."""
-        return None if self.inside is None or self.inside.shard.loose else self.inside.shard
+        return None if self.inside is None else self.inside.shard
 
 
-def check_private(path: Path, tasks: Sequence[Task], *, what: str, start: bytes, replace: bool) -> None:
-    """Raise any error that would prevent writing a file about a run, before anything is drawn.
+def check_written(
+    path: Path, sources: Sequence[Path], *, what: str, replace: bool, start: bytes | None = None
+) -> None:
+    """Raise any error that would prevent writing a file about photos, before anything is drawn.
 
-    `what` is its name in messages, and `start` the first bytes of files that are replaced without `replace`.
-    Raises `UsageError` if the path is an input or an output of the run, and `OutputError` if the folder is
-    missing or not writable, or another file exists.
+    `what` is its name in messages, and files that begin with `start` are replaced without `replace`. Raises
+    `OutputError` if the path is one of the `sources`, another file exists, or the folder is missing or not
+    writable.
     """
-    taken = [place for task in tasks for place in (task.source, task.output, certificate_path(task.output))]
-    if identity(path) in set(map(identity, taken)):
-        raise UsageError(f"the {what} {show_path(path)} is an input or an output", hint="choose another name")
+    if identity(path) in set(map(identity, sources)):
+        problem = f"{what} {show_path(path)} is the input itself, or an output"
+        raise OutputError(problem, hint="choose another name")
     if not path.parent.is_dir():
         raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise refusal(path, PermissionError(errno.EACCES, ""))
-    ours = replace and path.is_file()
-    if path.is_file() and os.access(path, os.R_OK):
+    ours = replace and not path.is_dir()
+    if start is not None and path.is_file() and os.access(path, os.R_OK):
         with path.open("rb") as file:
             ours |= file.read(len(start)) in (b"", start)
-    if path.exists() and not ours:
-        raise OutputError(
-            f"cannot write {show_path(path)}: it exists",
-            hint="choose another name, as {replace} releases every photo anew",
-            arguments={"replace": "replace=True"},
-        )
+    if os.path.lexists(path) and not ours:
+        error = refusal(path, FileExistsError(errno.EEXIST, ""))
+        if start is not None:  # of a run, --force is about releases, which cost again
+            hint = "choose another name, as {replace} releases every photo anew"
+            error = OutputError(error.message, hint=hint, arguments={"replace": "replace=True"})
+        raise error
+
+
+def places_of(tasks: Sequence[Task]) -> list[Path]:
+    """Return the inputs and outputs of a run."""
+    return [place for task in tasks for place in (task.source, task.output, certificate_path(task.output))]
 
 
 def check_apart(files: Sequence[Path], paths: Sequence[Path]) -> None:
@@ -204,9 +207,6 @@ def is_beside_output(path: Path, task: Task) -> bool:
 NAMES: Final = ("keep", "number")  # how outputs are named
 DIGITS: Final = 15  # of a number in a name: two of a million photos have one number once in 2 000 runs
 ARGUMENTS: Final = {"out": "out", "names": "names", "format": "format"}
-FOREIGN = UNWRITTEN | {".svg"}
-SUFFIX_LIKE: Final = re.compile(r"\.[a-z]{3,4}", re.IGNORECASE)
-"""Suffixes that may be a mistyped image format's."""
 
 
 def _misuse(problem: str, hint: str = "name a folder, such as out") -> UsageError:
@@ -227,13 +227,12 @@ def plan_tasks(
     without the suffix of a picture or video are left out. A file with several paths is taken once. A
     WebDataset shard (.tar) or Parquet file is the photos in it, whose releases `release_all` writes to a file
     of the same name; for one, `out` may be that. A PDF, or a TIFF of several pages, is its pages, as `scan`
-    tells, each with an output of its own, such as `scan.pdf-page-0001.png`; if `out` is a .pdf, they become
-    that. With `names` "number" all outputs are in `out`, such as photo-000418053119273.png: a number follows
-    from a photo's name and a key of this user's, so it stays the same and tells nobody the name. Outputs in a
-    folder have the suffixes of `released_suffix` for a `format`, such as "png".
-    Raises `UsageError` if an output would overwrite an input, `out` is an input folder, several photos have
-    one output, or one photo a new folder whose name looks like a mistyped file name; and `OutputError` for a
-    file in a folder that does not exist.
+    tells, which become a PDF, such as `scan.pdf` or `scan.tif.pdf`. With `names` "number" all outputs are in
+    `out`, such as photo-000418053119273.png: a number follows from a photo's name and a key of this user's,
+    so it stays the same and tells nobody the name. Outputs in a folder have the suffixes of `released_suffix`
+    for a `format`, such as "png".
+    Raises `UsageError` if an output would overwrite an input, `out` is an input folder, or several photos
+    have one output; and `OutputError` for a file in a folder that does not exist.
     """
     if names not in NAMES:
         raise UnknownName("way to name outputs", names, NAMES)
@@ -262,7 +261,8 @@ def plan_tasks(
         tasks = [_numbered_task(*pair, out, format) for pair in files]
     for source, relative in photos:
         if source in paged:
-            tasks += _in_document(source, out / relative, out, scan, loose=True)
+            pdf = relative.suffix.lower() == PDF
+            tasks += in_shard(source, out / (relative if pdf else f"{relative}{PDF}"), out, scan)
         elif archive_of(source) is not None:
             tasks += in_shard(source, out / relative, out)
     return check_outputs(tasks, [source for source, _ in photos])
@@ -283,36 +283,29 @@ def _into_a_file(
     suffix, called = out.suffix.lower(), f"{{out}} {show_path(out)}"
     source = given[0] if len(given) == 1 and not is_folder(given[0]) else None
     kind = archive_of(out)
-    if suffix != PDF and kind is None and suffix not in FOREIGN.union(FORMATS):
-        if source is not None and SUFFIX_LIKE.fullmatch(out.suffix):
-            problem = f"{called}: {show_path(out.suffix)} is no format that dpveil writes"
-            better = show_path(out.with_suffix(".png"))
-            raise _misuse(problem, f"name a file such as {better}, or a folder that exists or has no dot")
+    picture = kind is None and suffix in UNWRITTEN.union(FORMATS)
+    if not picture and kind is None and suffix != PDF:
         return None
-    if suffix == PDF and (source is None or not may_be_document(source)):
-        raise _misuse(f"{called} is the name of one PDF, and the inputs are not one PDF or TIFF")
-    if kind is not None and (source is None or archive_of(source) is not kind):
-        raise _misuse(f"{called} is the name of one {kind.called}, and the inputs are not one")
-    if suffix != PDF and kind is None:
-        if source is None or archive_of(source) is not None or source.suffix.lower() == PDF:
-            hint = "name a folder, such as out, or for one file of many photos another of its kind"
-            raise _misuse(f"{called} is the name of one picture, and the inputs may be several", hint)
-        if names == "number":
-            problem = f"{called} is a file name, and {{names}} number would choose another"
-            raise _misuse(problem, "name a folder, or leave out {names}")
-        if format_of(out) != (format_ or format_of(out)):
-            problem = f"{called} is no name of a {format_} file, which {{format}} asks for"
-            raise _misuse(problem, "leave out {format}, or name another file")
+    if picture:
+        fits, what = source is not None and archive_of(source) is None and source.suffix != PDF, "picture"
+    elif kind is not None:
+        fits, what = source is not None and archive_of(source) is kind, kind.called
+    else:
+        fits, what = source is not None and may_be_document(source), "PDF"
+    if source is None or not fits:
+        raise _misuse(f"{called} is the name of one {what}, and the inputs are not one")
+    if picture and names == "number":
+        problem = f"{called} is a file name, and {{names}} number would choose another"
+        raise _misuse(problem, "name a folder, or leave out {names}")
+    if picture and format_of(out) != (format_ or format_of(out)):
+        problem = f"{called} is no name of a {format_} file, which {{format}} asks for"
+        raise _misuse(problem, "leave out {format}, or name another file")
     if not is_folder(out.parent):
         raise refusal(out, FileNotFoundError(errno.ENOENT, ""))
-    if source is None:
-        return []
-    if suffix != PDF and kind is None:
+    if picture:
         return [Task(source, out, out.name)]
     _check_held(source, names, format_)
-    if suffix == PDF:
-        return _in_document(source, out, out.parent, scan, loose=False)
-    return in_shard(source, out, out.parent)
+    return in_shard(source, out, out.parent, scan if suffix == PDF else None)
 
 
 def _check_held(source: Path, names: str, format_: str | None) -> None:
@@ -322,32 +315,23 @@ def _check_held(source: Path, names: str, format_: str | None) -> None:
         raise _misuse(problem, "leave it out, or name the others alone")
 
 
-def in_shard(source: Path, target: Path, root: Path) -> list[Task]:
-    """Return the tasks for the photos in a shard."""
+def in_shard(source: Path, target: Path, root: Path, scan: Scan | None = None) -> list[Task]:
+    photos = (
+        photos_in_shard(source, target, root) if scan is None else pages_inside(source, target, root, scan)
+    )
     return [
         Task(each.source, each.shard.place(each.name), each.target.relative_to(root).as_posix(), inside=each)
-        for each in photos_in_shard(source, target, root)
+        for each in photos
     ]
-
-
-def _in_document(source: Path, target: Path, root: Path, scan: Scan, *, loose: bool) -> list[Task]:
-    tasks = []
-    for page in pages_inside(source, target, root, scan, loose=loose):
-        alone = target.with_name(f"{target.name}-{page.name}")
-        output = alone if loose else page.shard.place(page.name)
-        name = (alone if loose else page.target).relative_to(root).as_posix()
-        tasks.append(Task(page.source, output, name, inside=page))
-    return tasks
 
 
 def photos_of(given: Iterable[Path], out: Path | None) -> list[tuple[Path, Path]]:
     """Return every photo once, with its path relative to the input in which it was found."""
+    every = [pair for start in given for pair in _images(start, out)]
     found: dict[Path, tuple[Path, Path]] = {}
-    links: dict[Path, tuple[Path, Path]] = {}
-    for start in given:
-        for source, relative in _images(start, out):
-            (links if is_link(source) else found).setdefault(real(source), (source, relative))
-    return list(found.values()) + [pair for path, pair in links.items() if path not in found]
+    for source, relative in sorted(every, key=lambda pair: is_link(pair[0])):  # a file before links to it
+        found.setdefault(real(source), (source, relative))
+    return [*found.values()]
 
 
 def _numbered_task(source: Path, relative: Path, out: Path, format_: str | None) -> Task:
@@ -395,7 +379,6 @@ def check_outputs(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
     """Return the tasks; raises `UsageError` if an output is one of the `sources`, or of two of them."""
     originals = {identity(source) for source in sources}
     places: dict[Path, Path] = {}
-    shards: dict[Path, Path] = {}
     for task in tasks:
         shard = task.shard
         target = task.remote or task.output if shard is None else shard.target
@@ -408,11 +391,4 @@ def check_outputs(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
         if other != source:
             problem = f"{show_path(other)} and {show_path(source)} would both be written to"
             raise _misuse(f"{problem} {show_path(target)}", "rename one, or release them into other folders")
-        if shard is not None:
-            shards[target] = source
-    folders = {folder for place in places for folder in place.parents}
-    for target, source in shards.items():
-        if target in folders:
-            problem = f"{show_path(source)} would be written to {show_path(target)}, a folder of releases"
-            raise _misuse(problem, "rename one, or release them into other folders")
     return tasks

@@ -1,57 +1,45 @@
 """Several processes for one run: workers release photos, and this process pays, signs and reports.
 
-A worker has one photo at a time, and asks this process for the next one, whether it may be drawn, and for
-calls of the ledger and of private keys, which are here alone. So what is known here is all that was paid,
-whenever a worker dies: its photo is tried again if it was not paid for, and else looked for and reported.
+A worker has one photo at a time. It calls the ledger and private keys here, where alone they are: so this
+process knows all that was paid, whenever a worker dies.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
-import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, Final
 
 import cv2
 
 from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.photo_release import PhotoReleaser
-from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNSTARTED, UNTRIED, Entry, Report, Untried
+from dpveil.batch.report import INTERRUPTED, RELEASED, UNSTARTED, Entry, Report, Untried
 from dpveil.batch.tasks import Choices, Task
 from dpveil.core.rationals import keep_freed
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.processes import Channel, Child
 from dpveil.release.keys import SigningKey
 from dpveil.release.marking import Marker
-from dpveil.release.saving import Payment, remove_leftovers
+from dpveil.release.saving import remove_leftovers
 
 TARGET: Final = "dpveil.batch.workers:serve"
 CHANNEL_ENDED: Final = (EOFError, OSError, ValueError, pickle.UnpicklingError)
 """What reading from, or writing to, an ended process raises."""
 
 
-def send(channel: Channel, message: object) -> None:
-    """Send anything; an error that cannot be sent goes by its words."""
-    if isinstance(message, Exception):
-        try:
-            pickle.loads(packed := pickle.dumps(message))  # noqa: S301  it was just made
-        except Exception:  # noqa: BLE001  any object may be in it
-            text = f"unexpected {type(message).__name__}: {message}"
-            packed = pickle.dumps(DPVeilError(text, hint="please report this"))
-    else:
-        packed = pickle.dumps(message)
-    channel.send(None, packed)
+def send(channel: Channel, *message: object) -> None:
+    channel.send(None, pickle.dumps(message))
 
 
 def receive(channel: Channel) -> Any:
-    """Return the next message; raises `EOFError` at the end."""
+    """Return the parts of the next message; raises `EOFError` at the end."""
     message = channel.receive()
     if message is None:
         raise EOFError
@@ -64,64 +52,51 @@ def receive(channel: Channel) -> Any:
 # In a worker
 
 
-class _Run:
-    """The run, whose methods `_call_…` a worker calls; threads take turns. If it is gone, the worker ends."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel, self._alone = channel, threading.Lock()
-
-    def __call__(self, name: str, *given: Any, **more: Any) -> Any:
-        with self._alone:
-            try:
-                send(self._channel, (name, given, more))
-                answer = receive(self._channel)
-            except CHANNEL_ENDED:
-                raise SystemExit from None  # nothing that was not written yet will be
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-
 class _Remote:
     """A ledger, a payment or a private key, whose methods are called where the run is."""
 
     files: tuple[Path, ...] = ()  # of a ledger: the worker opens none
 
-    def __init__(self, run: _Run, owner: str) -> None:
-        self._run, self._owner = run, owner
+    def __init__(self, channel: Channel, owner: str) -> None:
+        self._channel, self._owner = channel, owner
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):  # what pickle and copy look for
             raise AttributeError(name)
-        return partial(self._run, "method", self._owner, name)
+        return partial(self._call, name)
 
     def debit(self, *given: Any, **more: Any) -> _Remote:
-        self._run("method", "ledger", "debit", *given, **more)
-        return _Remote(self._run, "payment")
+        self._call("debit", *given, **more)
+        return _Remote(self._channel, "payment")
+
+    def _call(self, name: str, *given: Any, **more: Any) -> Any:
+        try:
+            send(self._channel, "call", self._owner, name, given, more)
+            [answer] = receive(self._channel)
+        except CHANNEL_ENDED:
+            raise SystemExit from None  # the run is gone: nothing that was not written yet will be
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 def serve(channel: Channel) -> None:
     keep_freed()
     cv2.setNumThreads(1)  # there is a worker for each core
-    run, (choices, options, see, pays, public, mark) = _Run(channel), receive(channel)
-    key: Any = _Remote(run, "key")
+    choices, options, see, pays, public, marks = receive(channel)
     choices = replace(
         choices,
-        ledger=_Remote(run, "ledger") if pays else None,
-        sign=None if public is None else SigningKey(public, key),
-        mark=None if mark is None else Marker(mark[0], mark[1], _Remote(run, "mark").sign),
+        ledger=_Remote(channel, "ledger") if pays else None,
+        sign=None if public is None else SigningKey(public, _Remote(channel, "key")),  # type: ignore[arg-type]
+        mark=None if marks is None else Marker(marks[0], marks[1], _Remote(channel, "mark").sign),
     )
     report, seen = Report(options), list[object]()
-    releaser = PhotoReleaser(
-        choices,
-        report,
-        lambda *release: seen.append(see(*release)),
-        stop_reason=lambda _: str(run("stop_reason")),
-    )
-    done: tuple[Any, ...] = ()
-    while (task := run("next", *done)) is not None:
+    releaser = PhotoReleaser(choices, report, lambda *release: seen.append(see(*release)))
+    send(channel, "ready")
+    while True:
+        [task] = receive(channel)
         reason = releaser.finish(task, partial(releaser.prepare, task))
-        done = report.entries.pop(), [*seen], reason
+        send(channel, "done", report.entries.pop(), [*seen], reason)
         seen.clear()
 
 
@@ -129,9 +104,6 @@ def serve(channel: Channel) -> None:
 
 
 MOST_JOBS: Final = 256  # more processes than this are a slip of the keyboard, not a machine
-MOST_DEATHS: Final = 2  # how many workers may die of one photo, and how many in a row before they begin
-MADE, PRESSED, LEFT = "made", "pressed", "left"
-"""What the reporting thread is told: a photo is done, Ctrl-C was pressed, a thread has no more workers."""
 DIED: Final = "the process that released it ended: it was killed, out of memory, or crashed on the photo"
 PHOTOS_EACH: Final = 64
 BYTES_EACH: Final = 1 << 24
@@ -175,19 +147,12 @@ def pack_setup(choices: Choices, options: Mapping[str, str], see: Callable[..., 
         ) from error
 
 
-@dataclass(eq=False)
-class Worker:
-    """A process, and the `place` of the photo that it has, -1 without any, which may be `drawn`."""
-
-    child: Child
-    place: int = -1
-    drawn: bool = False
-    payment: Payment | None = None
-    ready: bool = False
+Outcome = tuple[Entry, Sequence[Any]]
+"""What became of a photo, and what was seen of it."""
 
 
 class WorkerPool:
-    """The photos of a run, given out to workers; a thread for each answers its calls."""
+    """The photos of a run, given out to workers; a thread for each waits for it and answers its calls."""
 
     def __init__(
         self,
@@ -198,169 +163,97 @@ class WorkerPool:
     ) -> None:
         self.run, self.tasks, self.seen = run, tasks, seen
         self.setup = pack_setup(run.choices, run.report.options, see)
-        self.reason = ""  # why the run was stopped, if so
-        self.waiting = deque(range(len(tasks)))
-        self.deaths, self.unstarted = dict[int, int](), 0
-        self.made, self.workers = dict[int, tuple[Entry, Sequence[Any]]](), set[Worker]()
-        self.lock, self.inbox = threading.RLock(), SimpleQueue[str]()
+        self.reasons = list[str]()  # why the run was stopped, if so: no other photo is given out
+        self.idle, self.children = list[Child](), list[Child]()
 
     def release(self, count: int, step: Callable[[], None], interrupts: Interrupts) -> None:
         """Release all photos by `count` workers; the report is complete on return.
 
-        On an interrupt, photos that are being drawn are finished; at a second one, all workers are killed.
+        On an interrupt, photos that workers have are finished; at a second one, all workers are killed.
         """
-        with interrupts.handled_by(partial(self.inbox.put, PRESSED), silent=self.run.choices.dry):
-            for _ in range(count):
-                threading.Thread(target=self._work, daemon=True).start()
-            while count:
-                what = self.inbox.get()
-                if what == MADE:
-                    self._report()
-                    step()
-                elif what == PRESSED:
-                    self._stop(INTERRUPTED)
-                    self._kill(all_of_them=interrupts.presses > 1)
-                else:
-                    count -= 1
-        self._report(all_of_them=True)
 
-    def _report(self, *, all_of_them: bool = False) -> None:
-        """Add what is made to the report, in order; with `all_of_them`, all others as untried."""
+        def stop() -> None:
+            self.reasons.append(INTERRUPTED)
+            for child in self.children if interrupts.presses > 1 else ():
+                child.kill()
+
         report = self.run.report
-        while len(report.entries) < len(self.tasks):
-            with self.lock:
-                made = self.made.pop(len(report.entries), None)
-            if made is not None:
-                report.entries.append(made[0])
-                for seen in made[1]:
-                    self.seen(seen)
-            elif all_of_them:
-                task = self.tasks[len(report.entries)]
-                report.fail(task, Untried(self.reason or UNSTARTED), tried=False)
-            else:
-                return
-        report.stopped = self.reason or report.stopped
-
-    def _stop(self, reason: str) -> None:
-        """Let no other photo be drawn, and end the workers that draw none; the first reason stays."""
-        with self.lock:
-            self.reason = self.reason or reason
-            self._kill()
-
-    def _kill(self, *, all_of_them: bool = False) -> None:
-        with self.lock:
-            for worker in self.workers:
-                if all_of_them or not worker.drawn:
-                    worker.child.process.kill()
-
-    def _work(self) -> None:
-        """Start a worker and answer it, and another one where it died, until there is nothing left to do."""
         try:
-            while self.waiting and not self.reason:
-                worker = Worker(Child(TARGET, one_thread=True))
-                with self.lock:
-                    self.workers.add(worker)
-                try:
-                    self._answer(worker)
-                finally:
-                    worker.child.stop()
-                    self._settle(worker)
-        except Exception:  # noqa: BLE001  none can start, or nobody foresaw it: the rest is told as untried
-            self._stop(UNSTARTED)
+            with (
+                interrupts.handled_by(stop),
+                ThreadPoolExecutor(count, thread_name_prefix="worker") as threads,
+            ):
+                for task, made in zip(self.tasks, threads.map(self._release, self.tasks), strict=True):
+                    if made is None:
+                        report.fail(task, Untried(self.reasons[0]), tried=False)
+                    else:
+                        report.entries.append(made[0])
+                        for seen in made[1]:
+                            self.seen(seen)
+                        step()
         finally:
-            self.inbox.put(LEFT)
+            for child in self.children:
+                child.stop()
+        report.stopped = next(iter(self.reasons), report.stopped)
 
-    def _answer(self, worker: Worker) -> None:
-        channel = worker.child.channel
-        with suppress(*CHANNEL_ENDED):
-            channel.send(None, self.setup)
-            while True:
-                name, given, more = receive(channel)
-                worker.ready = True
-                try:
-                    answer: object = getattr(self, f"_call_{name}")(worker, *given, **more)
-                except Exception as error:  # noqa: BLE001  it is the photo's error, as without workers
-                    answer = error
-                send(channel, answer)
-                with self.lock:
-                    if self.reason and not worker.drawn:
-                        worker.child.process.kill()
-                        return
+    def _release(self, task: Task) -> Outcome | None:
+        """Return what became of a photo; None if it was not given to a worker, as the run was stopped."""
+        if self.reasons:
+            return None
+        try:
+            child = self._take()
+        except CHANNEL_ENDED:
+            self.reasons.append(UNSTARTED)
+            return None
+        if self.reasons:  # while the worker started
+            return None
+        try:
+            send(child.channel, task)
+            entry, seen, reason = self._answer_calls(child, task)
+        except CHANNEL_ENDED:
+            return self._after_death(task)
+        self.reasons += [reason] * bool(reason)
+        self.idle.append(child)
+        return entry, seen
 
-    def _settle(self, worker: Worker) -> None:
-        """Give out the photo of a worker that has ended again, or report it as lost."""
-        with self.lock:
-            self.workers.discard(worker)
-            self.unstarted = 0 if worker.ready else self.unstarted + 1
-            if self.unstarted > MOST_DEATHS:
-                self._stop(UNSTARTED)
-            if worker.place < 0:
-                return
-            place, task = worker.place, self.tasks[worker.place]
-            remove_leftovers(task.output.parent)
-            tried = self.deaths[place] = self.deaths.get(place, 0) + 1
-            if tried < MOST_DEATHS or (self.reason and task.output not in self.run.paid):
-                self.waiting.append(place)  # one that was paid for may be written: it is looked for
-            else:
-                self._keep(place, self._lost(task))
+    def _take(self) -> Child:
+        with suppress(IndexError):
+            return self.idle.pop()
+        child = Child(TARGET, one_thread=True)
+        self.children.append(child)
+        child.channel.send(None, self.setup)
+        receive(child.channel)  # that it is ready
+        return child
 
-    def _lost(self, task: Task) -> Entry:
-        report, hint = Report(self.run.report.options), "try it alone, with {jobs}"
-        if task.output in self.run.paid:
-            hint = "it was paid for, and releasing it again costs again"
-        report.fail(task, DPVeilError(DIED, hint=hint, arguments={"jobs": "jobs=1"}))
-        return report.entries.pop()
-
-    def _keep(self, place: int, entry: Entry, seen: Sequence[Any] = ()) -> None:
-        self.made[place] = entry, seen
-        self.inbox.put(MADE)
-
-    # What workers call for
-
-    def _call_next(
-        self, worker: Worker, entry: Entry | None = None, seen: Sequence[Any] = (), reason: str = ""
-    ) -> Task | None:
-        """Take what became of a worker's photo, and give out another, if there is one.
-
-        Of one that was not to be drawn any more, nothing becomes, unless it was paid for and lost before.
-        """
-        with self.lock:
-            place, worker.place, worker.drawn = worker.place, -1, False
-            if entry is not None and entry.status != UNTRIED:
-                if entry.status == SKIPPED and place in self.deaths:  # its worker had written it
-                    entry = replace(entry, status=RELEASED)
-                self._keep(place, entry, seen)
-                if reason:
-                    self._stop(reason)
-            elif entry is not None and self.tasks[place].output in self.run.paid:
-                self._keep(place, self._lost(self.tasks[place]))
-            if self.reason or not self.waiting:
-                return None
-            worker.place, worker.payment = self.waiting.popleft(), None
-            return self.tasks[worker.place]
-
-    def _call_stop_reason(self, worker: Worker) -> str:
-        """Let a photo be drawn, unless the run has been stopped, or it was paid for and drawn before."""
-        with self.lock:
-            lost = DIED if self.tasks[worker.place].output in self.run.paid else ""
-            worker.drawn = not (reason := self.reason or lost)
-            return reason
-
-    def _call_method(self, worker: Worker, owner: str, name: str, *given: Any, **more: Any) -> Any:
-        """Call a method of what this process alone has.
-
-        A photo is paid for from its debit on, also if its worker died meanwhile.
-        """
+    def _answer_calls(self, child: Child, task: Task) -> tuple[Entry, Sequence[Any], str]:
         choices = self.run.choices
-        owners: dict[str, Any] = {
-            "ledger": choices.ledger,
-            "payment": worker.payment,
-            "key": choices.sign and choices.sign.private,
-            "mark": choices.mark,
-        }
-        answer = getattr(owners[owner], name)(*given, **more)
-        if name != "debit":
-            return answer
-        worker.payment = answer
-        self.run.paid.add(self.tasks[worker.place].output)
-        return None
+        owners: dict[str, Any] = {"ledger": choices.ledger, "mark": choices.mark}
+        owners["key"] = choices.sign and choices.sign.private
+        while (told := receive(child.channel))[0] == "call":
+            _, owner, name, given, more = told
+            try:
+                answer: object = getattr(owners[owner], name)(*given, **more)
+            except Exception as error:  # noqa: BLE001  it is the photo's error, as without workers
+                answer = error
+            else:
+                if name == "debit":
+                    owners["payment"], answer = answer, None
+                    self.run.paid.add(task.output)
+            send(child.channel, answer)
+        entry, seen, reason = told[1:]
+        return entry, seen, reason
+
+    def _after_death(self, task: Task) -> Outcome | None:
+        """Return what became of a photo whose worker has died: it may have been written before."""
+        remove_leftovers(task.output.parent)
+        paid, report = task.output in self.run.paid, Report(self.run.report.options)
+        if (there := self.run.find_release(task)) is not None:
+            report.record_release(RELEASED, task, *there, keeps=task.keeps(self.run.choices))
+        elif self.reasons and not paid:
+            return None
+        else:  # not tried again: it may end every process
+            hint = (
+                "it was paid for, and releasing it again costs again" if paid else "try it alone, with {jobs}"
+            )
+            report.fail(task, DPVeilError(DIED, hint=hint, arguments={"jobs": "jobs=1"}))
+        return report.entries.pop(), ()

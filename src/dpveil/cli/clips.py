@@ -1,25 +1,25 @@
-"""The clips among the inputs of `dpveil obfuscate`: each goes its own way, and all are in one report."""
+"""Clips: their options, and those among the inputs of `dpveil obfuscate`, which go their own way."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from errno import ENOENT
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
 
 from dpveil.cli import say
-from dpveil.cli.run_report import tell_clear
+from dpveil.cli.options import Text, splice_options
 from dpveil.cli.say import Voice
 from dpveil.core.envelope import notes_with_options
 from dpveil.core.guarantee import count_noun
 from dpveil.core.urls import Url
-from dpveil.errors import OutputError, UsageError
-from dpveil.io import FORMATS
+from dpveil.errors import InvalidParameter, OutputError, UsageError
 from dpveil.io.folders import VIDEOS, is_folder
 from dpveil.io.names import show_path
 from dpveil.io.writing import refusal
-from dpveil.release.saving import is_clip_head
 from dpveil.release.words import in_short
 
 if TYPE_CHECKING:
@@ -27,8 +27,75 @@ if TYPE_CHECKING:
     from dpveil.batch.interrupts import Interrupts
     from dpveil.batch.report import Report
     from dpveil.batch.tasks import Choices, Task
-    from dpveil.cli.video_options import ClipOptions
     from dpveil.video.plan import VideoPlan
+
+
+COMMON: Final[Mapping[str, Any]] = {
+    "keep_audio": Annotated[
+        bool,
+        typer.Option("--keep-audio", help="Of clips: keep the sound, which tells who speaks; else dropped."),
+    ],
+}
+"""What every command that takes clips has."""
+PLANNING: Final[Mapping[str, Any]] = {
+    "every": Annotated[
+        Text,
+        typer.Option(
+            metavar="SECONDS",
+            help="Search a frame each time so many seconds have passed, and follow between; 0: every frame."
+            "  [default: 0.2]",
+        ),
+    ],
+    "keep": Annotated[
+        Text,
+        typer.Option(metavar="N,N", help="Leave these tracks as they are, by their numbers on the sheet."),
+    ],
+    "link": Annotated[
+        list[str] | None,
+        typer.Option(metavar="N,N", help="These tracks are one person, as you say; repeatable."),
+    ],
+}
+"""What a command has besides that plans a clip."""
+
+
+@dataclass(frozen=True)
+class ClipOptions:
+    """The values of these options by name, of those that were given."""
+
+    values: Mapping[str, Any]
+
+    def settings(self) -> dict[str, Any]:
+        """Return the values as arguments of `video.analyze`; raises `InvalidParameter`."""
+        values = dict(self.values)
+        if "keep" in values:
+            values["keep"] = numbers(values["keep"], "keep")
+        if "link" in values:
+            values["link"] = [numbers(text, "link", fewest=2) for text in values["link"]]
+        return values
+
+
+NO_CLIPS: Final = ClipOptions({})
+
+
+def numbers(text: str, option: str, *, fewest: int = 1) -> tuple[int, ...]:
+    """Return the numbers of tracks in a text; raises `InvalidParameter`.
+
+    >>> numbers("1, 4", "link")
+    (1, 4)
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise InvalidParameter(option, text, "is no list of tracks", hint="write numbers such as 1,4")
+    found = tuple(dict.fromkeys(int(part) for part in parts))
+    if len(found) < fewest:
+        raise InvalidParameter(option, text, f"names fewer than {fewest} tracks", hint="such as 1,4")
+    return found
+
+
+def takes_clips(command: Callable[..., int], *, planning: bool = False) -> Callable[..., int]:
+    """Return `command` with these options instead of its parameter `clip`, which gets a `ClipOptions`."""
+    table = {**COMMON, **(PLANNING if planning else {})}
+    return splice_options(command, "clip", table, lambda given, _: ClipOptions(given))
 
 
 def check_different(named: Mapping[str, Path | None]) -> None:
@@ -82,7 +149,6 @@ def tell_plan(plan: VideoPlan, tell: Callable[[str], None]) -> None:
 
 
 def tell_private(sheet: Path) -> None:
-    """Say where a sheet is, and that it is private."""
     say.note(f"wrote {show_path(sheet)}: it shows the original, so keep it as private")
 
 
@@ -92,19 +158,7 @@ OPTIONS: Final = {"protect": "--protect"}  # the options that notes about clips 
 
 
 def is_clip(path: Path) -> bool:
-    """Whether a file is a clip, by its name or, if that says nothing, by its first bytes."""
-    suffix = path.suffix.lower()
-    if suffix.removeprefix(".") in VIDEOS.split():
-        return True
-    if suffix in FORMATS or isinstance(path, Url):
-        return False
-    try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return is_clip_head(file.read(16))
-    except OSError:
-        return False
+    return path.suffix.lower().removeprefix(".") in VIDEOS.split()
 
 
 def planned_clips(
@@ -117,12 +171,11 @@ def planned_clips(
     from dpveil.batch.remote_output import plan_remote_tasks
     from dpveil.batch.tasks import Task, check_outputs
 
-    hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
-    other_name = UsageError(f"--out {show_path(out)}: a clip is released as a clip", hint=hint)
     named = out.suffix and not isinstance(out, Url) and not is_folder(out)
     if named and len(inputs) == 1 and not is_folder(inputs[0]) and is_clip(inputs[0]):
         if out.suffix.lower() not in WRITTEN:
-            raise other_name
+            hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
+            raise UsageError(f"--out {show_path(out)}: a clip is released as a clip", hint=hint)
         if not is_folder(out.parent):
             raise refusal(out, FileNotFoundError(ENOENT, ""))
         photos, clips = [], [Task(inputs[0], out, out.name)]
@@ -132,8 +185,6 @@ def planned_clips(
         photos = [task for task in tasks if task not in found]
         for clip in found:
             called = f"{show_path(clip.source)} is a clip, and clips"
-            if clip.output == out:
-                raise other_name
             if names != "keep":
                 raise UsageError(f"{called} keep their names", hint="leave out --names")
             if clip.remote is not None or isinstance(clip.source, Url):
@@ -190,6 +241,3 @@ def release_clips(
                 say.note(f"{show_path(task.source)}: the same command goes on, and pays nothing twice")
             except Exception as error:  # noqa: BLE001  one clip must not stop the rest
                 report.fail(task, error)
-    sources = [task.source for task in clips]
-    entries = [entry for entry in report.released or report.priced if entry.source in sources]
-    tell_clear([entry.promise for entry in entries if entry.promise is not None], voice)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -71,7 +71,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
             "names format_ labels new_points keep_metadata keep_columns manifest jobs engine max_pixels"
             " trust_source"
         ),
-        "Documents and clips": "dpi pages keep_audio every keep sheet clip preview",
+        "Documents and clips": "dpi pages keep_audio every keep sheet clip",
         "Budgets and proofs": "ledger subject other_regions sign c2pa c2pa_key seed",
     },
     "evaluate": {
@@ -125,8 +125,12 @@ class Command(TyperCommand):
             values, _, given = self.make_parser(ctx).parse_args(args=list(args))
             for option in given:
                 named = option.opts[0] if option.opts[0].startswith("-") else option.human_readable_name
-                value = values.get(str(option.name))
-                _check_paths(named, option, value if isinstance(value, list | tuple) else (value,))
+                if getattr(option.type, "name", "") == "path":
+                    from dpveil.core.urls import check_local
+
+                    value = values.get(str(option.name))
+                    for each in value if isinstance(value, list | tuple) else (value,):
+                        check_local(named.strip("[]."), str(each))
                 if not (option.multiple or getattr(option, "is_flag", True)) and given.count(option) > 1:
                     raise UsageError(f"{option.opts[0]} is given twice", hint="give it once")
             return super().parse_args(ctx, args)
@@ -201,18 +205,6 @@ class Later(Command):
 
 def elsewhere() -> None:
     """Stand for the function of a command that is loaded later."""
-
-
-def _check_paths(named: str, option: Any, values: Sequence[Any]) -> None:
-    """Raise `UsageError` for an empty path, and for a URL in the place of a path, which is not told."""
-    kind = getattr(option.type, "name", "")
-    if kind in ("path", "place") and "" in values:
-        raise UsageError(f"{named} is empty", hint="name a file or a folder")
-    if kind == "path":
-        from dpveil.core.urls import check_local
-
-        for value in values:
-            check_local(named.strip("[]."), str(value))
 
 
 def options_of(ctx: Any) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -138,7 +138,6 @@ def _built(name: str, given: Mapping[str, Any]) -> Method:
 
 
 def left_out(refused: Mapping[str, DPVeilError], options: Mapping[str, str]) -> list[str]:
-    """Return a note on the methods that are left out for each reason."""
     reasons: dict[str, list[str]] = {}
     for name, error in refused.items():
         reasons.setdefault(str(Refusal(error, options)), []).append(name)
@@ -213,7 +212,6 @@ class Compared:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of the whole photo."""
         return self.plan.total or self.plan.guarantees[0]
 
     def to_json(self) -> dict[str, Json]:
@@ -270,14 +268,6 @@ class Comparison:
             "warning": NOT_PRIVATE,
         }
 
-    def rows(self) -> Iterator[tuple[str, ...]]:
-        yield COLUMNS
-        for made in self.made:
-            method, told = made.plan.method, settings(made.plan.method)
-            if method.parameters().get("neighbourhood", ALL) is None:
-                told = ", ".join(filter(None, (told, f"neighbourhood {ALL}")))
-            yield (method.name, told, *made.cells())
-
     def draw(self) -> UInt8[np.ndarray, "H W 3"]:
         count, whole = len(self.made), Box(0, 0, self.photo.width, self.photo.height)
         each = " per region" if len(self.regions) > 1 else ""
@@ -323,7 +313,6 @@ def sheet_row(line: Line, row: Sequence[Compared | None]) -> Row:
     return Row(line.name, (*words, *[chosen] * bool(chosen)), tuple(tiles))
 
 
-COLUMNS: Final = ("METHOD", "SETTINGS", "PROMISE", "NOISE", "NEARNESS TO THE ORIGINAL")
 WORDS: Final = (
     "Under each release: what it promises, how strong its noise is (255 is white), and how near the original"
     " it is within the regions (equal: SSIM 1, PSNR infinite).",
@@ -446,7 +435,6 @@ def compare_command(
     if json:
         say.document({"sheet": str(out), **compared.to_json()})
     else:
-        say.table(compared.rows())
         say.answer(f"wrote {out}")
     say.note(f"{out}: {NOT_PRIVATE}")
     return exits.DONE

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpveil.accounting.meaning import success_bound
-from dpveil.catalogue import REQUIRED, latent_mechanisms, methods
+from dpveil.catalogue import latent_mechanisms, methods
 from dpveil.cli import say
 from dpveil.cli.command import options_of
 from dpveil.cli.options import (
@@ -19,19 +18,15 @@ from dpveil.cli.options import (
     Chosen,
     MaxPixels,
     Text,
-    parameter_help,
     takes_method,
     takes_regions,
 )
 from dpveil.core.envelope import Aside, notes_with_options
 from dpveil.core.rationals import show
-from dpveil.core.registry import METHODS
-from dpveil.errors import InvalidParameter, UnknownName, UsageError
+from dpveil.errors import InvalidParameter
 from dpveil.io import read
-from dpveil.io.names import show_path
 from dpveil.release.explain import Explanation, explain, percent_above
 from dpveil.release.plan import explain_largest, plan, plan_json, size_of
-from dpveil.release.saving import CLIPS, is_release
 from dpveil.release.words import in_short
 
 if TYPE_CHECKING:
@@ -39,59 +34,25 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.method import Method
 
 
-def methods_command(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="Show parameters and source of these alone.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-) -> int:
-    """List every method and what it promises; with names, what these take and where they come from.
+def methods_command(json: AsJson = False) -> int:
+    """List every method and what it promises.
 
     \b
-    Examples:
+    Example:
       dpveil methods
-      dpveil methods dp-pix box-laplace
+
+    --method NAME --help of `dpveil obfuscate` shows the options of one; --json has sources, too.
     """
     rows, mechanisms = methods(), latent_mechanisms()
-    if names:
-        known = [row["name"] for row in rows] + [row["name"] for row in mechanisms]
-        for name in names:
-            if name not in known:
-                raise UnknownName("method", name, known)
-        rows = [row for row in rows if row["name"] in names]
-        mechanisms = [row for row in mechanisms if row["name"] in names]
     if json:
         say.document({"methods": rows, "latent_mechanisms": mechanisms})
         return 0
     for row in rows:
-        say.answer(_line(row["name"], row["kinds"], row["summary"]))
-        if names:
-            for name, (metavar, words) in parameter_help(METHODS[row["name"]]).items():
-                say.answer(f"    {f'--{name} {metavar}'.replace('_', '-').strip()}: {words}")
-            say.answer(f"    source: {row['source']}")
-    if mechanisms:
-        say.answer("\nlatent mechanisms, for --method latent --mechanism NAME:")
-    for mechanism in mechanisms:
-        metric = f", --metric {mechanism['metric']}" if names and mechanism["metric"] else ""
-        say.answer(_line(mechanism["name"], [mechanism["kind"] + metric], mechanism["summary"]))
-        if names:
-            taken = [_option_text(name, value) for name, value in mechanism["parameters"].items()]
-            say.answer(f"    parameters: {', '.join(taken)}")
-            say.answer(f"    source: {mechanism['source']}")
-    if not names:
-        say.answer("\ndpveil methods NAME shows parameters and source of one.")
+        say.answer(f"{row['name']:<22}{', '.join(row['kinds']):<25} {row['summary']}")
+    say.answer("\nlatent mechanisms, for --method latent --mechanism NAME:" * bool(mechanisms))
+    for each in mechanisms:
+        say.answer(f"{each['name']:<22}{each['kind']:<25} {each['summary']}")
     return 0
-
-
-def _line(name: str, kinds: list[str], summary: str) -> str:
-    return f"{name:<22}{', '.join(kinds):<25} {summary}"
-
-
-def _option_text(name: str, default: object) -> str:
-    option = "--" + name.replace("_", "-")
-    if default is None or default is False:
-        return f"{option} (optional)"
-    return f"{option} (required)" if default == REQUIRED else f"{option} {default}"
 
 
 USUAL = "128x128"  # default size for face methods, whose guarantee does not depend on it
@@ -128,12 +89,6 @@ def explain_command(
     if photo is not None:
         if size is not None:
             raise InvalidParameter("--size", None, "is not for a photo", hint="leave one of them out")
-        if is_release(photo):
-            hint = "dpveil verify --verbose says what it promises"
-            raise UsageError(f"{show_path(photo)} is a release", hint=hint)
-        if photo.suffix.lower() in (*CLIPS, ".pdf"):
-            hint = f"dpveil obfuscate {show_path(photo)} --out FILE --dry-run says what would be promised"
-            raise UsageError("clips and documents are not explained", hint=hint)
         _of_photo(context, read(photo, max_pixels=max_pixels), method, regions, json)
         return 0
     for option in regions.given_options:
@@ -180,12 +135,6 @@ def _tell(explanation: Explanation, size: str) -> None:
     say.answer("")
     say.answer(explanation.sentence)
     say.answer("")
-    wide = max((len(str(other)) for other in explanation.same_noise), default=0)
-    for other in explanation.same_noise:
-        pair = percent_above(success_bound(other, 2))
-        say.answer(
-            f"also holds    {other!s:<{wide}} of the same release: the true one of 2 at most {pair:>8}"
-        )
     scale = explanation.noise_scale
     words = f"{scale or 0:,.{1 if (scale or 0) < 100 else 0}f} grey levels on a full block (255 is white)"
     if not faces:
@@ -218,9 +167,6 @@ def _tell_bounds(explanation: Explanation) -> None:
         say.answer(
             f"success       {named:<32} at most {percent_above(bound):>10}   (guessing: {100 / k:.4g} %)"
         )
-    for alarm, detection in explanation.curve[1:6]:
-        named = f"with {100 * alarm:>4.3g} % false alarms"
-        say.answer(f"detection     {named:<32} at most {percent_above(detection):>10}")
     if explanation.metric is None:
         return
     # what ε·d means at several distances; the bounds above are for the largest one

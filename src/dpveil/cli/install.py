@@ -59,7 +59,6 @@ class Package:
 
     @property
     def is_installed(self) -> bool:
-        """Whether this version is installed, or else its substitute."""
         if self.name == UNPACKED:
             network = trained_files.CENTERFACE
             return (
@@ -98,9 +97,7 @@ def install_command(
         raise UnknownName("argument", what, (FACES,))
     missing = [package for package in packages() if not package.is_installed]
     if missing and find_spec("pip") is None:
-        path = files("dpveil.assets").joinpath("requirements-faces.txt")
-        hint = f"run python -m ensurepip, or have another installer take {path} with {' '.join(ALONE)}"
-        raise UsageError("this Python has no pip", hint=hint)
+        raise UsageError("this Python has no pip", hint="run python -m ensurepip")
     if missing:
         say.answer(f"From the package index, with pip, into {sys.prefix}:")
         for package in missing:

@@ -94,7 +94,6 @@ def show_command(
 
 
 def read_key(path: Path, *, argument: str = "sign") -> SigningKey:
-    """Return the private key in a file; asks for the passphrase of an encrypted one."""
     from dpveil.release.keys import SigningKey, needs_passphrase
 
     locked = needs_passphrase(path, argument=argument)

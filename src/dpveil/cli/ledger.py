@@ -25,7 +25,7 @@ from dpveil.errors import (
     suggestion,
 )
 from dpveil.io import MAX_PIXELS
-from dpveil.io.folders import walk
+from dpveil.io.folders import is_data_set, walk
 from dpveil.io.names import escape_text, show_path
 from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.amounts import Total, read_relation
@@ -113,13 +113,13 @@ def _verified(ledger: Ledger, releases: list[Path]) -> Iterator[Verification]:
     ledger, which nothing else may open.
     """
     from dpveil.batch.tasks import check_apart
-    from dpveil.cli.verify import results, sets_among, targets
+    from dpveil.cli.verify import results, targets
 
-    sets, others = sets_among(releases)
-    places = [image_path(path) or path for path, _ in targets(others, sets)]
-    check_apart(ledger.files, [each for place in places for each in (place, certificate_path(place))])
-    check_apart(ledger.files, [place for path in sets for place, _ in walk(path, hidden=True)])
-    return results(others, MAX_PIXELS, None, None, sets)
+    for path, _ in targets(releases):
+        file = image_path(path) or path
+        inside = [place for place, _ in walk(file, hidden=True)] if is_data_set(file) else []
+        check_apart(ledger.files, [file, certificate_path(file), *inside])
+    return results(releases, MAX_PIXELS, None, None)
 
 
 def _payment_of(ledger: Ledger, found: Verification) -> dict[str, Any]:
@@ -164,7 +164,6 @@ def _similar_name(ledger: Ledger, subject: str) -> str:
 
 
 def event_in_words(event: Any) -> str:
-    """Return what an entry says."""
     match event:
         case Open():
             return f"opened {event.name}"
@@ -240,38 +239,26 @@ def limit_command(
     return exits.DONE
 
 
-@ledger_app.command("show", cls=Command, short_help="Show what a subject spent, and what is left.")
-def show_command(subject: Subject, ledger: Url, json: AsJson = False) -> int:
-    """Show what was spent for a subject and is reserved, and the limits of its path.
+@ledger_app.command("show", cls=Command, short_help="Show what subjects spent, and what is left.")
+def show_command(
+    ledger: Url,
+    subject: Annotated[Text, typer.Argument(metavar="[SUBJECT]", help="One alone; default: all.")] = None,
+    json: AsJson = False,
+) -> int:
+    """Show what was spent for a subject and is reserved, and the limits of its path; or for all subjects.
 
     \b
     Example:
       dpveil ledger show album-7 --ledger sqlite:///budget.db --json
     """
     with Ledger(ledger) as opened:
-        account = opened.show(subject)
-        if not account.known and not account.limited:
-            hint = f"{_similar_name(opened, subject)}dpveil ledger subjects lists those of the ledger"
-            raise UnknownName("subject", account.subject, (), hint=hint)
+        accounts = [opened.show(name) for name in (opened.subjects() if subject is None else [subject])]
+        if subject is not None and not (accounts[0].known or accounts[0].limited):
+            hint = f"{_similar_name(opened, subject)}dpveil ledger show lists those of the ledger"
+            raise UnknownName("subject", subject, (), hint=hint)
     if json:
-        say.document(account.to_json())
-    else:
-        say.answer(account.in_words())
-    return exits.DONE
-
-
-@ledger_app.command("subjects", cls=Command, short_help="List all subjects.")
-def subjects_command(ledger: Url, json: AsJson = False) -> int:
-    """List all subjects with what they spent and their limits.
-
-    \b
-    Example:
-      dpveil ledger subjects --ledger sqlite:///budget.db
-    """
-    with Ledger(ledger) as opened:
-        accounts = [opened.show(name) for name in opened.subjects()]
-    if json:
-        say.document({"subjects": [account.to_json() for account in accounts]})
+        every = [account.to_json() for account in accounts]
+        say.document({"subjects": every} if subject is None else every[0])
     for account in () if json else accounts:
         say.answer(account.in_words())
     return exits.DONE

@@ -59,7 +59,6 @@ Step = Annotated[Text, typer.Option(metavar="S", help="Round answers to multiple
 def built(
     name: str | None, allowed: str | None, gaps: list[str] | None, relation: str | None, **given: str | None
 ) -> ScalarMechanism:
-    """Return the mechanism of that name, from options as the user wrote them."""
     query = {key: number(value) for key, value in given.items() if value is not None}
     if name is None:
         raise InvalidParameter("--mechanism", None, "is missing", hint=f"choose from {', '.join(TABLE)}")
@@ -83,8 +82,6 @@ def _numbers(text: str | None, name: str) -> list[Any] | None:
 
 
 def _tell(guarantee: Guarantee, first: Mapping[str, object], warnings: Sequence[str]) -> None:
-    """Print what belongs to an answer, and what it promises and does not hide."""
-    say.answer("")
     for name, text in {**first, "guarantee": guarantee}.items():
         say.answer(f"{name:<13} {text}")
     for entry in guarantee.scope.in_the_clear:
@@ -100,19 +97,17 @@ def list_command(json: AsJson = False) -> int:
     Example:
       dpveil mechanism list
     """
+    rows: list[dict[str, Any]] = [
+        {"name": name, "relations": list(kind.relations), "both_ends": kind.finite_only}
+        | {"summary": kind.summary, "source": kind.source}
+        for name, kind in TABLE.items()
+    ]
     if json:
-        rows = [
-            {"name": name, "relations": list(kind.relations), "both_ends": kind.finite_only}
-            | {"summary": kind.summary, "source": kind.source}
-            for name, kind in TABLE.items()
-        ]
         say.document({"mechanisms": rows})
-        return exits.DONE
-    for name, kind in TABLE.items():
-        ends = "a range with both ends" if kind.finite_only else "any range"
-        say.answer(f"{name}  {kind.summary}")
-        say.answer(f"    takes: {ends}; holds: {' or '.join(kind.relations)}")
-        say.answer(f"    source: {kind.source}")
+    for row in () if json else rows:
+        ends = "a range with both ends" if row["both_ends"] else "any range"
+        say.answer(f"{row['name']}  {row['summary']}")
+        say.answer(f"    takes: {ends}; holds: {' or '.join(row['relations'])}; source: {row['source']}")
     return exits.DONE
 
 
@@ -146,36 +141,27 @@ def release_command(
     chosen.prepare()  # fails before a bit is drawn, if at all
     bits = _source(seed)
     responses = chosen.release(np.array(answers, dtype=object), bits).tolist()
-    each = chosen.guarantee()
-    total, words = total_of(each, len(answers))
-    warnings = [] if seed is None else [SEEDED]
-    if json:
-        document: dict[str, Any] = {"responses": responses, "guarantee": total.to_json()}
-        if len(answers) > 1:
-            document |= {"each": each.to_json(), "composition": words}
-        settings = {"mechanism": chosen.name, "parameters": chosen.parameters(), "bits": kind_of(bits)}
-        say.document({**document, **settings, "warnings": warnings})
-        return exits.DONE
-    for response in responses:
-        say.answer(f"{response:.15g}")
-    first = {"composition": words} if len(answers) > 1 else {}
-    _tell(total, {**first, "neighbours": total.relation.in_words()}, warnings)
-    return exits.DONE
-
-
-def total_of(each: Guarantee, count: int) -> tuple[Guarantee, str]:
-    """Return the composed guarantee of `count` answers about the same records, and the rule in words."""
-    if each.kind == "pure":
-        total = compose([each] * count)
-    else:  # only the user knows the queries' distance, so `words` define d
-        total = replace(each, epsilon=(each.epsilon or Fraction(0)) * count)
+    each, count = chosen.guarantee(), len(answers)
+    # of metric privacy, only the user knows the distance of the databases, so its ε is added as it is
+    budget = (each.epsilon or Fraction(0)) * count
+    total = compose([each] * count) if each.kind == "pure" else replace(each, epsilon=budget)
+    words = f"{count} answers about the same records, {show(each.epsilon or Fraction(0))} each"
+    words += f": epsilon {show(total.epsilon or Fraction(0))} in total (sequential)"
     if count > 1:
         scope = Scope(f"{count} answers, each {each.scope.covers}", each.scope.in_the_clear)
         total = replace(total, scope=scope)
-    one, all_of_them = show(each.epsilon or Fraction(0)), show(total.epsilon or Fraction(0))
-    distance = "" if each.kind == "pure" else ", d being the largest distance of any of the answers"
-    words = f"{count} answers about the same records, {one} each: epsilon {all_of_them} in total (sequential)"
-    return total, words + distance
+    warnings = [] if seed is None else [SEEDED]
+    if json:
+        several = {"each": each.to_json(), "composition": words} if count > 1 else {}
+        settings = {"mechanism": chosen.name, "parameters": chosen.parameters(), "bits": kind_of(bits)}
+        document = {"responses": responses, "guarantee": total.to_json(), **several, **settings}
+        say.document({**document, "warnings": warnings})
+        return exits.DONE
+    for response in responses:
+        say.answer(f"{response:.15g}")
+    first = {"composition": words} if count > 1 else {}
+    _tell(total, {**first, "neighbours": total.relation.in_words()}, warnings)
+    return exits.DONE
 
 
 QUERIES: dict[str, Callable[..., Plan]] = {
@@ -253,8 +239,15 @@ def query_command(
             hint = SCALE if name == "epsilon" else "the name of a column of the table"
             raise InvalidParameter(name, None, "is missing", hint=hint)
     settings |= {"epsilon": number(str(epsilon))}
+    where = f"{show_path(data)}, column {column!r}"
     try:
-        plan = _plan(data, str(column), str(query), delimiter, settings)
+        values = numbers.column(data, str(column), delimiter=delimiter)
+        for name in {"groups", "by"} & settings.keys():
+            settings[name] = numbers.column(data, settings[name], delimiter=delimiter)
+        try:
+            plan = QUERIES[str(query)](values, **settings)
+        except DataError as error:
+            raise error.about(where) from None
         if ledger is not None:
             with Ledger(ledger) as book:  # every answer is drawn anew, so none has been paid for
                 book.debit(str(subject), plan.guarantee, token_hex(32))
@@ -270,47 +263,25 @@ def query_command(
     return exits.DONE
 
 
-def _plan(data: Path, column: str, query: str, delimiter: str, settings: dict[str, Any]) -> Plan:
-    values = numbers.column(data, column, delimiter=delimiter)
-    for name in {"groups", "by"} & set(settings):
-        settings[name] = numbers.column(data, settings[name], delimiter=delimiter)
-    try:
-        return QUERIES[query](values, **settings)
-    except DataError as error:
-        raise error.about(f"{show_path(data)}, column {column!r}") from None
-
-
-NEEDS: dict[str, str] = {
-    "range": "give what is publicly known of the values, never what the data show, such as 0:120",
-    "bins": "how many, or edges such as 0,18,65,120",
-    "q": "the share of rows below, such as 0.9",
-    "categories": "such as yes,no,unsure",
-}
-"""Those that have no default, and what to write."""
-
-
 def _settings(query: str | None, given: dict[str, str]) -> dict[str, Any]:
-    """Return the query's settings; raises for options of other queries and for missing ones."""
-    if query is None:
-        raise InvalidParameter("--query", None, "is missing", hint=f"one of {', '.join(QUERIES)}")
     if query not in QUERIES:
-        raise UnknownName("query", query, QUERIES)
-    taken = dict(inspect.signature(numbers.quantile if query == "median" else QUERIES[query]).parameters)
-    for name in ("values", "epsilon", *["q"] * (query == "median")):
-        del taken[name]
-    for name in given:
-        if name.replace("-", "_") not in taken:
-            hint = "it takes " + ", ".join(f"--{each.replace('_', '-')}" for each in sorted(taken))
-            raise InvalidParameter(f"--{name}", given[name], f"does not belong to a {query}", hint=hint)
-    if query == "count" and not given:
-        raise InvalidParameter("condition", None, "is missing", hint="give --equals, --above or --below")
-    for name, hint in NEEDS.items():
-        if name in taken and taken[name].default is inspect.Parameter.empty and name not in given:
-            raise InvalidParameter(f"--{name}", None, "is missing", hint=hint)
+        raise UnknownName("query", str(query), QUERIES)
     words = dict.fromkeys(("categories", "by-categories"), lambda text: text.split(","))
     read: dict[str, Any] = {"range": Range.parse, "bins": _bins, **words}
     read |= dict.fromkeys(("groups", "by", "equals", "mechanism", "relation"), str)
-    return {name.replace("-", "_"): read.get(name, number)(text) for name, text in given.items()}
+    settings = {name.replace("-", "_"): read.get(name, number)(text) for name, text in given.items()}
+    share = {"q": 0.5} if query == "median" else {}
+    function = numbers.quantile if share else QUERIES[query]
+    try:
+        inspect.signature(function).bind([], epsilon=1, **share, **settings)
+    except TypeError as error:
+        hint = (
+            "see dpveil mechanism query --help; a range is what is publicly known, never what the data show"
+        )
+        raise UsageError(f"--query {query}: {error}", hint=hint) from error
+    if query == "count" and not given:
+        raise InvalidParameter("condition", None, "is missing", hint="give --equals, --above or --below")
+    return settings
 
 
 def _bins(text: str) -> Any:
@@ -338,8 +309,7 @@ COUNTED = {
     "per_distance": "for each sensitivity between two answers",
     "overall": "for any two answers",
 }
-"""What a certificate of a whole table states."""
-WIDE = 12  # columns shown on a terminal; the JSON document has all of them
+"""What a certificate of a whole table states; a law without an end has a proof instead."""
 
 
 def matrix_command(
@@ -388,17 +358,13 @@ def matrix_command(
         return exits.DONE
     say.answer(f"{chosen.name} on {chosen.range}: {chosen.guarantee()}")
     say.answer("rows are responses, columns true answers\n")
-    lines = [["", *(show(column, 6) for column in columns[:WIDE])]]
+    lines = [["", *(show(column, 6) for column in columns)]]
     for response, chances in zip(rows, matrix, strict=True):
-        cells = (f"{one:.3e}" if 0 < one < 5e-4 else f"{one:.4f}" for one in chances[:WIDE])
+        cells = (f"{one:.3e}" if 0 < one < 5e-4 else f"{one:.4f}" for one in chances)
         lines.append([show(response, 6), *cells])
     say.table(lines, numbers=True)
-    if len(columns) > WIDE:
-        say.answer(f"and {len(columns) - WIDE} more answers: choose with --answers, or take --json")
-    told = ["none: the law has no end, and its proof takes the place of a table"]
-    if counted is not None:
-        told = [f"{counted[name]:.9g} {about}" for name, about in COUNTED.items()]
-    say.answer("\ncertificate   " + "\n              ".join(told))
+    for name, value in (counted or {}).items():
+        say.answer(f"certificate   {value:.9g} {COUNTED[name]}")
     return exits.DONE
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -12,11 +11,11 @@ import typer
 
 from dpveil.accounting.meaning import check_strength_name
 from dpveil.batch.archive_inputs import Scan, parse_columns
-from dpveil.batch.report import Entry, Report, check_manifest, write_manifest
+from dpveil.batch.report import Report, check_manifest, write_manifest
 from dpveil.batch.run import is_priced, release_all
 from dpveil.batch.tasks import Choices, Task, check_apart, photos_in
 from dpveil.cli import exits
-from dpveil.cli.clips import is_clip, planned_clips, release_clips
+from dpveil.cli.clips import NO_CLIPS, ClipOptions, is_clip, planned_clips, release_clips, takes_clips
 from dpveil.cli.command import options_of
 from dpveil.cli.key import keys
 from dpveil.cli.options import (
@@ -44,17 +43,13 @@ from dpveil.cli.run_report import (
     exit_code,
     paying,
     print_report,
-    tell_budget,
-    tell_chosen,
-    tell_clear,
     tell_dry,
-    tell_left,
+    tell_more,
     tell_price,
     tell_terms,
     write_file,
 )
 from dpveil.cli.say import Voice
-from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
 from dpveil.core.guarantee import count_noun
 from dpveil.core.rationals import keep_freed
 from dpveil.core.region_origin import FACE, TEXT
@@ -70,7 +65,6 @@ from dpveil.regions import check_if_none
 from dpveil.release.words import kind_of
 
 if TYPE_CHECKING:
-    from dpveil.batch.interrupts import Interrupts
     from dpveil.cli.review import Part
     from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
@@ -273,20 +267,34 @@ def obfuscate_command(
     _check_documents(tasks, dpi, pages, choices, voice)
     _check_kept(tasks, choices)
     _check_written(manifest, review, tasks, choices, out)
-    if new_points and labels is None:
-        hint = "add --labels, or leave it out"
-        raise UsageError("--new-points is about labels, and there are none", hint=hint)
     labelled = None if labels is None else Labels(labels, inputs, photos, out, new_points=new_points)
     many = min(jobs or (1 if getattr(method, "link", False) else usual_jobs(photos)), len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
     parts: list[Part | None] = []
     see = ignore_release if review is None else review_part
-    report = _release_all(context, photos, choices, many, heard, voice, see, parts)
+    keep_freed()
+    planning = dry_run or is_priced(choices, photos)
+    with bar(len(photos), "planning" if planning else "releasing", quiet=voice.quiet) as step:
+
+        def on_price(dry: Report) -> None:
+            tell_price(choices, dry, voice)
+            step.restart("releasing")
+
+        report = release_all(
+            photos,
+            choices,
+            jobs=max(many, 1),
+            step=step,
+            see=see,
+            seen=parts.append,
+            priced=on_price,
+            options=options_of(context),
+            interrupts=heard,
+        )
     release_clips(report, clips, choices, clip, heard, voice)
     if named := [task.output.name for task in tasks if may_name_a_person(task.output)]:
         which = f"{count_noun(len(named), 'output')} such as {show_path(named[0])}"
         report.notes.append(f"{which} may name a person: --names number, or another file name, tells none")
-    report.entries = [_with_missing(entry, choices) for entry in report.entries]
     if any(entry.promise and {*FREE} & {*entry.promise.kept} for entry in report.released):
         report.notes.append(MAY_NAME)
     listed = max(
@@ -296,34 +304,13 @@ def obfuscate_command(
     )
     tell_dry(choices, report, voice)
     print_report(report, json, voice, out=out, seeded=seed is not None)
-    if report.released:
-        tell_left(report.released, voice)
-        tell_chosen(method, voice)
-    shown = [entry for entry in report.released or report.priced if not is_clip(entry.source)]
-    tell_clear([entry.promise for entry in shown if entry.promise], voice)
-    if any(entry.promise and entry.promise.total for entry in report.released or report.priced):
-        tell_terms((method, *choices.post_processing), voice)
-    tell_budget(payer.get("ledger"), subject, voice)
+    tell_more(report, choices, voice)
     return max(exit_code(report), listed, exits.INTERRUPTED if heard.presses else exits.DONE)
-
-
-def _with_missing(entry: Entry, choices: Choices) -> Entry:
-    """Return an entry that says which metadata was to be kept and is not in its photo."""
-    if entry.promise is None or entry.output is None:
-        return entry
-    if not (missing := [name for name in choices.metadata if name not in entry.promise.kept]):
-        return entry
-    text = f"the photo states no {' and no '.join(missing)}, so that none was kept"
-    return replace(entry, warnings=(*entry.warnings, text))
 
 
 def _check_documents(
     tasks: Sequence[Task], dpi: int | None, pages: str | None, choices: Choices, voice: Voice
 ) -> None:
-    """Raise `UsageError` for options about documents where there are none, and a PDF that is to be marked.
-
-    Says that text in documents stays readable if faces are looked for and text is not.
-    """
     scanned = [task for task in tasks if task.inside is not None and task.inside.shard.scan is not None]
     if not scanned and (dpi, pages) != (None, None):
         given = "--pages" if dpi is None else "--dpi"
@@ -333,8 +320,7 @@ def _check_documents(
         instead = "--regions text or faces+text replaces it"
         voice.note(f"warning: text in documents is not looked for, and stays readable: {instead}")
     if choices.mark is not None and any(task.shard is not None for task in scanned):
-        hint = "leave out --c2pa, or name a folder, in which each page is a picture"
-        raise UsageError("a PDF of pictures holds no C2PA manifests", hint=hint)
+        raise UsageError("a PDF of pictures holds no C2PA manifests", hint="leave out --c2pa")
 
 
 def _check_kept(tasks: Sequence[Task], choices: Choices) -> None:
@@ -364,40 +350,6 @@ def _check_written(
         check_manifest(manifest, tasks, replace=choices.force)
     if review is not None:
         check_review(review, tasks, out, replace=choices.force)
-
-
-def _release_all(
-    context: typer.Context,
-    tasks: Sequence[Task],
-    choices: Choices,
-    jobs: int,
-    interrupts: Interrupts,
-    voice: Voice,
-    see: Callable[..., Any],
-    parts: list[Any],
-) -> Report:
-    options = options_of(context)
-    if not tasks:
-        return Report(options, dry=choices.dry)
-    keep_freed()
-    planning = choices.dry or is_priced(choices, tasks)
-    with bar(len(tasks), "planning" if planning else "releasing", quiet=voice.quiet) as step:
-
-        def on_price(dry: Report) -> None:
-            tell_price(choices, dry, voice)
-            step.restart("releasing")
-
-        return release_all(
-            tasks,
-            choices,
-            jobs=jobs,
-            step=step,
-            see=see,
-            seen=parts.append,
-            priced=on_price,
-            options=options,
-            interrupts=interrupts,
-        )
 
 
 WITHOUT: Final = (

@@ -82,9 +82,6 @@ METHOD: Final = Annotated[
         " becomes a synthetic one.",
     ),
 ]
-NO_OUT: Final = (
-    "this command writes no release; dpveil obfuscate does, and --preview of dpveil faces draws boxes"
-)
 
 
 def takes_method(command: Callable[..., int], *, free: bool = False) -> Callable[..., int]:
@@ -111,7 +108,6 @@ class MethodCommand(Command):
     """A command with the options of the method named by --method, or of the default one, besides its own."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the command's own options and, after --method, those of the method."""
         shown = super().get_params(ctx)
         place = 1 + next(i for i, param in enumerate(shown) if param.name == "method")
         return [*shown[:place], *ctx.meta.get(OPTIONS, ()), *shown[place:]]
@@ -129,10 +125,7 @@ class MethodCommand(Command):
         except Exception as error:
             if type(error).__name__ != "NoSuchOption":  # a class that Typer does not export
                 raise
-            option = str(getattr(error, "option_name", ""))
-            if option in ("--out", "-o"):
-                raise UsageError(f"no such option: {option}", hint=NO_OUT) from error
-            if refusal := _option_of_others(option, name, ctx.command_path):
+            if refusal := _option_of_others(str(error.option_name), name, ctx.command_path):  # type: ignore[attr-defined]
                 raise refusal from error
             raise
         ctx.meta[GIVEN] = {option.name: ctx.params.pop(option.name) for option in options}
@@ -149,11 +142,9 @@ def _option_of_others(option: str, name: str | None, command: str) -> UsageError
     if not owners:
         return None
     others = f" and {len(owners) - 1} more" if len(owners) > 1 else ""
-    problem, hint = f"not of {name}", f"see {command} --method {owners[0]} --help"
-    if name is None:
-        one_of = "and one of " * (len(owners) > 1) + ", ".join(owners)
-        problem, hint = "and no method is named", f"add --method {one_of}, or leave it out"
-    return UsageError(f"{option} is an option of {owners[0]}{others}, {problem}", hint=hint)
+    instead = f"not of {name}" if name else "and no method is named"
+    hint = f"see {command} --method {owners[0]} --help"
+    return UsageError(f"{option} is an option of {owners[0]}{others}, {instead}", hint=hint)
 
 
 PRESETS: Final[Mapping[str, Sequence[str]]] = {
@@ -333,15 +324,17 @@ SEARCH: Final[Mapping[str, Any]] = {
         ),
     ],
     "min_face": Annotated[
-        Text, typer.Option(metavar="N", help="Ignore faces with fewer pixels. Default: 1.")
+        int | None, typer.Option(metavar="N", min=0, help="Ignore faces with fewer pixels. Default: 1.")
     ],
     "long_side": Annotated[
-        Text, typer.Option(metavar="N", help="Search a copy with this long side in pixels. Default: 1920.")
+        int | None,
+        typer.Option(metavar="N", min=0, help="Search a copy with this long side. Default: 1920."),
     ],
     "smallest": Annotated[
-        Text,
+        int | None,
         typer.Option(
             metavar="N",
+            min=0,
             help="Look for faces from this height in pixels; 12 at least with CenterFace. Default: 24, more"
             " above 16 megapixels.",
         ),
@@ -396,7 +389,6 @@ OTHERS: Final[Mapping[str, Sequence[str]]] = {
 }
 """The options of finders of what is no face."""
 OWN: Final = ("detector_model", "classes", "text_like")  # those that they take beside faces, too
-WHOLE_NUMBERS: Final = ("min_face", "long_side", "smallest")  # options whose values are integers
 
 
 @dataclass(frozen=True)
@@ -404,11 +396,10 @@ class Chosen:
     """The values of these options: `specs` of --regions, and the `settings` of the others by name."""
 
     specs: Sequence[str]
-    settings: Mapping[str, str | Path]
+    settings: Mapping[str, Any]
 
     @property
     def given_options(self) -> tuple[str, ...]:
-        """The options that were given, such as --regions."""
         return (*["--regions"] * bool(self.specs), *map(_flag, self.settings))
 
     def faces(self) -> Faces:
@@ -446,15 +437,10 @@ class Chosen:
 NOTHING: Final = Chosen((), {})
 
 
-def _finder(kind: str, settings: Mapping[str, str | Path]) -> Finder:
+def _finder(kind: str, settings: Mapping[str, Any]) -> Finder:
     from dpveil import regions
 
     given: dict[str, Any] = {NAMES.get(name, name): value for name, value in settings.items()}
-    for name in given.keys() & {*WHOLE_NUMBERS}:
-        if not isinstance(value := number(str(given[name])), int) or value < 0:
-            hint = "write it as 40 or 1920"
-            raise InvalidParameter(name, given[name], "is not a whole number of pixels", hint=hint)
-        given[name] = value
     references = [given.pop(name, ()) for name in ("keep_like", "replace_like")]
     if any(references):
         from dpveil.faces.likeness import Likeness

@@ -1,23 +1,20 @@
-"""Progress on stderr: a bar on a terminal, and elsewhere, as in a log, a line now and then."""
+"""Progress: a bar on a terminal."""
 
 from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from dpveil.cli import exits, say
+from dpveil.cli import exits
 from dpveil.errors import DPVeilError
 
 if TYPE_CHECKING:
     from dpveil.batch.interrupts import Interrupts
 
-
-EVERY: Final = 30.0  # least seconds between two lines of a log
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage ("analyzing", "rendering"), how much of it is done, and of how much."""
@@ -48,18 +45,16 @@ def bar(total: int, word: str, *, quiet: bool = False) -> Iterator[Steps]:
 
     Nothing is shown of less than two steps, or if `quiet`.
     """
-    with frames_bar(quiet=quiet or total < 2, unit="") as show:
+    with frames_bar(quiet=quiet or total < 2) as show:
         show(word, 0, total)
         yield Steps(total, word, show)
 
 
 @contextmanager
-def frames_bar(*, quiet: bool = False, unit: str = " frames") -> Iterator[Progress]:
+def frames_bar(*, quiet: bool = False) -> Iterator[Progress]:
     """Show progress over what takes long during the context; yield what to call with it."""
-    if quiet:
+    if quiet or not sys.stderr.isatty():
         yield lambda stage, done, of: None
-    elif not sys.stderr.isatty():
-        yield _Log(unit)
     else:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -77,30 +72,6 @@ def frames_bar(*, quiet: bool = False, unit: str = " frames") -> Iterator[Progre
                 shown.update(task, completed=done, total=of)
 
             yield tell
-
-
-class _Log:
-    def __init__(self, unit: str) -> None:
-        self._unit, self._stage, self._began, self._first, self._last = unit, "", 0.0, 0, 0.0
-
-    def __call__(self, stage: str, done: int, of: int) -> None:
-        now = time.monotonic()
-        if stage != self._stage:  # a run that is resumed begins with some of it done
-            self._stage, self._began, self._first, self._last = stage, now, done, now
-        elif done < of and now - self._last >= EVERY:
-            self._last, more = now, done - self._first
-            about = f", about {in_words((of - done) * (now - self._began) / more)} left" if more else ""
-            say.note(f"{stage}: {done:,} of {of:,}{self._unit}{about}")
-
-
-def in_words(seconds: float) -> str:
-    """Return a time in its largest unit, rounded up.
-
-    >>> in_words(29.5), in_words(61), in_words(7201)
-    ('30 s', '2 min', '3 h')
-    """
-    size, unit = (3600, "h") if seconds >= 3600 else (60, "min") if seconds >= 60 else (1, "s")
-    return f"{-int(-seconds // size)} {unit}"
 
 
 class Interrupted(DPVeilError):
@@ -123,8 +94,8 @@ def heard_to_the_end(jobs: int) -> Interrupts:
     from dpveil.batch.interrupts import Interrupts
 
     again = "Ctrl-C again ends at once, and photos that are paid for and not saved yet are lost"
-    if jobs == 1:  # the threads of this process, which read photos, cannot be left
-        again = "photos that are being read are waited for: if their disk hangs, only kill -9 ends that"
+    if jobs == 1:  # the threads of this process cannot be left
+        again = "photos that are being read are waited for"
     text = f"\nstopping: what is being drawn is finished and saved first; {again}\n".encode()
 
     def tell() -> None:

@@ -6,10 +6,8 @@ import base64
 import html
 import io
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from errno import EEXIST, ENOENT
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -19,17 +17,16 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from dpveil.batch.tasks import check_private, is_beside_output
+from dpveil.batch.tasks import check_written, is_beside_output, places_of
 from dpveil.cli import say
 from dpveil.core.arrays import Bool, UInt8
 from dpveil.core.guarantee import count_noun
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
-from dpveil.errors import InvalidParameter, OutputError, UsageError
+from dpveil.errors import InvalidParameter, UsageError
 from dpveil.io import write_together
-from dpveil.io.folders import identity, real
+from dpveil.io.folders import real
 from dpveil.io.names import show_path
-from dpveil.io.writing import refusal
 from dpveil.regions.tiling import downscale
 from dpveil.release.saving import Release
 
@@ -65,7 +62,6 @@ class Shown:
 
     @property
     def colour(self) -> tuple[int, int, int]:
-        """The colour of its frame and label."""
         return KEPT if self.kept else EDGE
 
 
@@ -77,18 +73,11 @@ def check_name(path: Path, option: str = "--preview") -> None:
 
 def check_apart_from(sources: Sequence[Path], written: Mapping[str, Path | None], *, replace: bool) -> None:
     """Raise any error that would prevent writing these files, by their options, before anything is read."""
-    originals = {identity(source) for source in sources}
     for option, path in written.items():
-        if path is None:
-            continue
-        if option != "--out":
-            check_name(path, option)
-        if identity(path) in originals:
-            raise OutputError(f"{show_path(path)} is the input itself", hint="choose another name")
-        if not path.parent.is_dir():
-            raise refusal(path, FileNotFoundError(ENOENT, ""))
-        if os.path.lexists(path) and not replace:
-            raise refusal(path, FileExistsError(EEXIST, ""))
+        if path is not None:
+            if option != "--out":
+                check_name(path, option)
+            check_written(path, sources, what=option, replace=replace)
 
 
 def draw_preview(photo: Photo, faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w 3"]:
@@ -179,14 +168,13 @@ def _doubt(region: Region) -> float:
 
 
 def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool) -> None:
-    """Raise any error that would prevent writing the page, before anything is drawn."""
     if path.suffix.lower() != ".html":
         raise InvalidParameter("--review", str(path), "is not the name of a page", hint="end it in .html")
     inside = real(path).is_relative_to(real(out))
     if any(task.output != out and (inside or is_beside_output(path, task)) for task in tasks):
         problem = f"the review {show_path(path)} would lie among the releases, and shows the originals"
         raise UsageError(problem, hint="choose another folder")
-    check_private(path, tasks, what="review", start=START, replace=replace)
+    check_written(path, places_of(tasks), what="the review", replace=replace, start=START)
 
 
 def write_review(parts: Sequence[Part | None], report: Report, path: Path, *, anew: bool = False) -> None:

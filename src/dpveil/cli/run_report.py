@@ -42,7 +42,6 @@ from dpveil.release.words import NO_PROMISE, but_linked, in_short
 if TYPE_CHECKING:
     from dpveil.batch.tasks import Choices
     from dpveil.ledger import Ledger
-    from dpveil.mechanisms.method import Method
 
 
 MOST_REFUSED: Final = 20  # most photos whose refusals are printed
@@ -67,7 +66,6 @@ PAGES: Final = (".pdf", ".tif", ".tiff")  # how documents are called, whose page
 
 
 def exit_code(report: Report) -> int:
-    """Return the exit code of the whole run."""
     errors = report.errors
     if report.stopped is not None:
         return STOPPED[report.stopped]
@@ -190,18 +188,15 @@ def summary(report: Report, out: object = None, *, seeded: bool = False) -> str:
 
     Empty if nothing was released.
     """
-    entries = [entry for entry in report.priced or report.released if entry.promise is not None]
-    if not report.dry:  # pages wait, without outputs, for a document of which another one failed
-        entries = [entry for entry in entries if entry.output is not None]
+    # pages wait, without outputs, for a document of which another one failed
+    entries = [entry for entry in report.released if entry.promise is not None and entry.output is not None]
     drawn = [entry for entry in entries if entry.promise and entry.promise.total is not None]
-    said, would = [], "would be " * report.dry
-    if drawn:
-        said += [_promised(drawn, would, seeded=seeded), _not_hidden(drawn)]
+    said = [_promised(drawn, seeded=seeded), _not_hidden(drawn)] if drawn else []
     if copies := [entry for entry in entries if entry.promise and entry.promise.total is None]:
         kept, copies = [e for e in copies if e.kept], [e for e in copies if not e.kept]
-        said += [f"{text}." for text in _kept_pages(kept)]
-        are = "it is" if len(copies) == 1 else "they are"
-        said += [f"{_sources(copies)} {would}copied as {are}."] * bool(copies)
+        for nothing, count in Counter(entry.kept for entry in kept).items():
+            said.append(f"{count_noun(count, 'page')} kept as {_are(count)}: {nothing}.")
+        said += [f"{_sources(copies)} copied as {_are(len(copies))}."] * bool(copies)
     places = {str(entry.output) for entry in entries if entry.output is not None}
     if said and places:
         place = places.pop() if len(places) == 1 else str(out or Path(places.pop()).parent)
@@ -209,40 +204,27 @@ def summary(report: Report, out: object = None, *, seeded: bool = False) -> str:
     return " ".join(said)
 
 
-def _kept_pages(kept: Sequence[Entry]) -> list[str]:
-    from dpveil.release.documents import kept_pages, number_of
-
-    found: dict[tuple[Path, str], list[int]] = {}
-    for entry in kept:
-        number = number_of(f"{entry.source.name}.png")
-        found.setdefault((entry.source.parent, entry.kept), []).append(number)
-    several = len({path for path, _ in found}) > 1
-    return [
-        f"{show_path(path)}, {text}" if several else f"{text[0].upper()}{text[1:]}"
-        for (path, nothing), pages in found.items()
-        for text in [kept_pages(pages, nothing)]
-    ]
+def _are(count: int) -> str:
+    return "it is" if count == 1 else "they are"
 
 
-def _promised(drawn: Sequence[Entry], would: str, *, seeded: bool) -> str:
+def _promised(drawn: Sequence[Entry], *, seeded: bool) -> str:
     """Return what was replaced, and what of it is kept at most, in one sentence."""
     promises = [entry.promise for entry in drawn if entry.promise is not None]
     kinds, worst = Counter(kind for promise in promises for kind in promise.kinds), costliest(promises)
     them, photos = "it" if kinds.total() == 1 else "them", _sources(drawn)
-    what = f"{_counted(kinds)} {would}replaced in {photos}"
+    what = f"{_counted(kinds)} replaced in {photos}"
     if {*kinds} == {WHOLE}:
-        what = f"{photos} {would}replaced as a whole"
+        what = f"{photos} replaced as a whole"
     if seeded or worst is None or worst.total is None:
         return f"{what}; nothing is promised, as --seed repeats the draw."
     if not worst.total.formal:
         return f"{what}; {NO_PROMISE} about {them}."
     if worst.total.free:
-        kept = f"{would or 'is '}kept{but_linked(worst.total)}"
-        return f"{what}; nothing of {them} {kept} (ε = 0)."
+        return f"{what}; nothing of {them} is kept{but_linked(worst.total)} (ε = 0)."
     among = f", in the worst of {photos}" if len(drawn) > 1 else ""
     promise = "practically no promise" if worst.strength == NONE else worst.strength
-    limit = f"{would or 'is '}limited to {in_short(worst.total)} ({promise})"
-    return f"{what}; what shows of {them} {limit}{among}."
+    return f"{what}; what shows of {them} is limited to {in_short(worst.total)} ({promise}){among}."
 
 
 def _not_hidden(drawn: Sequence[Entry]) -> str:
@@ -322,11 +304,24 @@ def tell_left(entries: Sequence[Entry], voice: Voice, *, before: bool = False) -
         voice.note(f"not hidden: {many}, in {photos}: {look}, and {least}")
 
 
-def tell_clear(promises: Sequence[Promise], voice: Voice) -> None:
-    """Print all that is not hidden of the release that costs most, a line for each, if details are wanted."""
-    worst = costliest(promises)
-    for text in () if worst is None or worst.total is None else worst.total.scope.in_the_clear:
-        voice.detail(f"not hidden: {text}")
+def tell_more(report: Report, choices: Choices, voice: Voice) -> None:
+    """Say after its report what else is to be known of a run, and what is left of the budget.
+
+    That is what may be faces and stays; what the user chose to show, which no promise covers; for details,
+    all that is not hidden of the release that costs most; and licences.
+    """
+    from dpveil.release.words import CHOSEN
+
+    promises = [entry.promise for entry in report.released or report.priced if entry.promise]
+    if report.released:
+        tell_left(report.released, voice)
+        if choices.method.set_by_user:
+            voice.note(CHOSEN.format(", ".join(choices.method.set_by_user)))
+    if (worst := costliest(promises)) is not None and worst.total is not None:
+        for text in worst.total.scope.in_the_clear:
+            voice.detail(f"not hidden: {text}")
+        tell_terms((choices.method, *choices.post_processing), voice)
+    tell_budget(choices.ledger, choices.subject, voice)
 
 
 def costliest(promises: Sequence[Promise]) -> Promise | None:
@@ -363,14 +358,6 @@ def tell_terms(users: Sequence[object], voice: Voice = say.PLAIN) -> None:
         voice.note(RESEARCH)
     for name, text in terms_of(users).items():
         voice.detail(f"licence of {name.split()[0]}: {text}")
-
-
-def tell_chosen(method: Method, voice: Voice) -> None:
-    """Say what the user chose to show, which no promise covers, if anything."""
-    from dpveil.release.words import CHOSEN
-
-    if method.set_by_user:
-        voice.note(CHOSEN.format(", ".join(method.set_by_user)))
 
 
 def check_payer(url: str | None, subject: str | None, seed: int | None) -> None:

@@ -50,12 +50,10 @@ class Voice:
         return cls(quiet, verbose)
 
     def note(self, text: str) -> None:
-        """Print one line to stderr, unless `quiet`."""
         if not self.quiet:
             note(text)
 
     def detail(self, text: str) -> None:
-        """Print one line to stderr if `verbose`."""
         if self.verbose:
             note(text)
 

@@ -173,19 +173,12 @@ def serve_command(
 
 def _about(setup: Setup, ledger: str | None, service: Service) -> dict[str, str]:
     kept = f"kept for {setup.limits.result_seconds:g} s"
-    told = {
-        "ledger": "none, so nobody remembers what is spent; --ledger names one",
-        "results": f"in memory, {kept}; they end with the service",
-        "keys": "none is needed on this machine; nobody else reaches the service",
-        "certificates": "not signed",
+    sign, none = setup.sign, "none, so nobody remembers what is spent; --ledger names one"
+    nobody = "none is needed on this machine; nobody else reaches the service"
+    return {
+        "ledger": f"{place_of(ledger)}, which pays for every release" if ledger else none,
+        "results": f"{setup.results or 'in memory'}, {kept}",
+        "keys": nobody if setup.keys is None else f"{setup.keys}: {count_noun(service.keys or 0, 'key')}",
+        "certificates": "not signed" if sign is None else f"signed by {sign.public.fingerprint}",
         "workers": f"{service.jobs.workers.count}, which start when they are needed",
     }
-    if ledger:
-        told["ledger"] = f"{place_of(ledger)}, which pays for every release"
-    if setup.results:
-        told["results"] = f"{setup.results}, {kept}; a restart finds them"
-    if setup.keys is not None:
-        told["keys"] = f"{setup.keys}, which has {count_noun(service.keys or 0, 'key')}"
-    if setup.sign is not None:
-        told["certificates"] = f"signed by {setup.sign.public.fingerprint}"
-    return told

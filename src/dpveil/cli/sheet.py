@@ -71,7 +71,6 @@ class Sheet:
 
 
 def noise_line(scale: float | None) -> str:
-    """Return the line of a tile with the noise scale in grey levels."""
     if scale is None:
         return "levels without noise"
     digits = f"{scale:.3g}" if scale < 1 else f"{scale:,.{1 if scale < 100 else 0}f}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -23,7 +23,7 @@ from dpveil.io.names import escape_text, show_path
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX, certificate_path, image_path, is_clip
 from dpveil.release.verification import Verification
-from dpveil.release.words import in_short, passed_notes, share
+from dpveil.release.words import in_short, share
 from dpveil.verifying import verify, verify_each
 
 SOUND: Final = "unmodified"  # what is said of a release that fits its certificate
@@ -76,10 +76,9 @@ def verify_command(
     voice = Voice.of(quiet=quiet, verbose=verbose)
     trusted = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
-    sets, others = sets_among(outputs)
     sound = publishable = failed = 0
     bare, entries = list[Path](), list[dict[str, Any]]()
-    found = results(others, max_pixels, least, trusted, sets)
+    found = results(outputs, max_pixels, least, trusted)
     for _, group in groupby(found, lambda one: one.inside or one.path):  # what lies in a file, together
         several = [*group]
         for result in several:
@@ -89,17 +88,9 @@ def verify_command(
                 bare.append(result.path)
             else:
                 failed += not result.sound
-        if json:
-            entries += map(_entry, several)
-        elif several[0].inside is not None:
-            _tell_inside(several[0].inside, several, least, voice)
-        elif not several[0].sound or not voice.quiet:
-            say.answer(_line(several[0], least, voice))
-            if voice.verbose and is_clip(several[0].path) and several[0].status == "consistent":
-                from dpveil.video.words import lines
-
-                for line in lines(several[0].certificate.quote):  # type: ignore[union-attr]
-                    say.answer(f"  {escape_text(line)}")
+        entries += map(_entry, several) if json else ()
+        for line in () if json else _lines(several, least, voice):
+            say.answer(line)
     bad = failed + len(bare)
     if not (sound or bad):
         hint = "name released images, or folders that contain some"
@@ -130,93 +121,92 @@ def verify_command(
     return exits.INCOMPLETE if bad else exits.DONE
 
 
-def _tell_inside(file: Path, several: Sequence[Verification], least: str | None, voice: Voice) -> None:
-    """Print the first problems in a file of many releases, and of the others how many promise what.
-
-    Of a document one line says what all its pages promise together.
+def _lines(several: Sequence[Verification], least: str | None, voice: Voice) -> Iterator[str]:
+    """Yield what is said of a file: of many releases in it, their first problems, and how many promise what;
+    of a document, what all its pages promise together.
     """
-    path = escape_text(show_path(file))
-    bad = [result for result in several if not result.sound]
+    first, bad = several[0], [result for result in several if not result.sound]
     for result in bad[:MOST_LINES]:
-        say.answer(_line(result, least, voice))
+        yield _line(result, least, voice)
     if len(bad) > MOST_LINES:
-        more = count_noun(len(bad) - MOST_LINES, "other problem")
-        say.answer(f"and {more} in {path}: --json has all of them")
+        yield f"and {count_noun(len(bad) - MOST_LINES, 'other problem')}: --json has all of them"
     sound = [result for result in several if result.sound]
     if voice.quiet or not sound:
         return
-    together = next((result.together for result in sound if result.together), "")
-    if together:
-        # what is said of one page alone is said of the document with the numbers of pages, or not at all
-        common = dict.fromkeys(
-            note for one in sound for note in one.notes if note not in (one.together, *_of_one(one))
-        )
-        if all(result.status in ("consistent", "unprotected") for result in bad):
-            say.answer(f"{SOUND:<13} {path}  {escape_text('; '.join([together, *common]))}")
-        for result in sound if voice.verbose else ():
-            say.answer(_line(result, least, voice))
+    if first.inside is None:
+        yield _line(first, least, voice)
+        if voice.verbose and is_clip(first.path):
+            from dpveil.video.words import lines
+
+            yield from (f"  {escape_text(line)}" for line in lines(first.certificate.quote))  # type: ignore[union-attr]
         return
-    parts = (
+    path = escape_text(show_path(first.inside))
+    if together := next((result.together for result in sound if result.together), ""):
+        common = (note for note in sound[0].notes if all(note in one.notes for one in sound))
+        if all(result.status in ("consistent", "unprotected") for result in bad):
+            yield f"{SOUND:<13} {path}  {escape_text('; '.join(dict.fromkeys([together, *common])))}"
+        return
+    texts = (
         "; ".join([standing(one, least), *(note for note in one.notes if note != _share(one))])
         for one in sound
     )
-    for text, count in Counter(parts).most_common(MOST_LINES):
-        say.answer(f"{SOUND:<13} {path}  {count_noun(count, 'release')}: {text}")
-
-
-def _of_one(page: Verification) -> tuple[str, ...]:
-    """Return the notes that hold for one page only: its share, and what was not found on it."""
-    stated = page.certificate
-    return () if stated is None else (_share(page), *passed_notes(stated.passed_over))
+    for text, count in Counter(texts).most_common(MOST_LINES):
+        yield f"{SOUND:<13} {path}  {count_noun(count, 'release')}: {text}"
 
 
 def results(
-    outputs: Iterable[Path],
-    max_pixels: int,
-    least: str | None,
-    trusted: Sequence[PublicKey] | None,
-    sets: Collection[Path] = (),
+    outputs: Iterable[Path], max_pixels: int, least: str | None, trusted: Sequence[PublicKey] | None
 ) -> Iterator[Verification]:
-    """Yield the verification of all `sets`, and of every target outside of them, each once, as it is done.
-
-    Of a WebDataset shard, Parquet file or PDF, it is that of everything in it.
+    """Yield the verification of every target, as it is done; of a WebDataset shard, Parquet file or PDF, that
+    of everything in it.
     """
-    for made in sets:
-        yield verify(made, at_least=least, trust=trusted)
-    seen: set[Path] = set()
-    for path, problem in targets(outputs, sets):
-        image = image_path(path) or path
-        if image in seen:
-            continue
-        seen.add(image)
+    for path, problem in targets(outputs):
         if problem:
-            yield Verification(image, "inconsistent", (problem,))
-            continue
-        yield from verify_each(path, max_pixels=max_pixels, at_least=least, trust=trusted)
+            yield Verification(path, "inconsistent", (problem,))
+        elif is_data_set(path):
+            yield verify(path, at_least=least, trust=trusted)
+        else:
+            yield from verify_each(path, max_pixels=max_pixels, at_least=least, trust=trusted)
 
 
-def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tuple[Path, str]]:
-    """Yield the files to verify with an empty string, and others with the reason why they fail.
+def targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """Yield the data sets and files to verify, each once, with an empty string, and others with the reason
+    why they fail.
 
     Folders are searched for pictures, videos, files of many, certificates, links, and unreadable folders,
-    also hidden ones, because all of these would be published with the folder; what lies in one of `sets` is
-    left out, as that is verified as a whole.
+    also hidden ones, because all of these would be published with the folder. What lies in a data set is
+    verified with it.
     """
-    apart = frozenset(sets)
-    for output in outputs:
-        if not is_folder(output):
-            if output.parent not in apart or not os.path.lexists(output):
-                yield output, ""
-        elif is_link(output):
-            yield output, LINK
-        else:
-            for path, problem in walk(output, hidden=True):
-                if not apart.isdisjoint(path.parents):
-                    continue
-                link = LINK if is_link(path) else ""
-                ends = UNWRITTEN.union(FORMATS, MANY)
-                if problem or link or path.suffix.lower() in ends or path.name.endswith(SUFFIX):
-                    yield path, f"the folder {problem}" if problem else link
+    given = [path.parent if _names_a_set(path) else path for path in outputs]
+    sets = {path for path in given if is_data_set(path)}
+    seen: set[Path] = set()
+    for output in given:
+        if output.parent in sets and os.path.lexists(output):
+            continue
+        inside = is_folder(output) and output not in sets
+        for path, problem in _in_folder(output) if inside else [(output, "")]:
+            file = image_path(path) or path
+            if file not in seen:
+                seen.add(file)
+                yield (file if problem else path), problem
+
+
+def _names_a_set(path: Path) -> bool:
+    return path.name == DATA_SET and is_data_set(path.parent)
+
+
+def _in_folder(folder: Path) -> Iterator[tuple[Path, str]]:
+    if is_link(folder):
+        yield folder, LINK
+        return
+    sets = {*sets_below(folder)}
+    yield from ((path, "") for path in sorted(sets))
+    ends = UNWRITTEN.union(FORMATS, MANY)
+    for path, problem in walk(folder, hidden=True):
+        if sets.isdisjoint(path.parents):
+            link = LINK if is_link(path) else ""
+            if problem or link or path.suffix.lower() in ends or path.name.endswith(SUFFIX):
+                yield path, f"the folder {problem}" if problem else link
 
 
 def _entry(result: Verification) -> dict[str, Any]:
@@ -256,11 +246,10 @@ def _entry(result: Verification) -> dict[str, Any]:
 
 
 def _line(result: Verification, least: str | None, voice: Voice) -> str:
-    path, page = escape_text(show_path(result.path)), False
+    path = escape_text(show_path(result.path))
     if result.inside not in (None, result.path) and result.inside.suffix.lower() == PDF:
         from dpveil.release.documents import number_of
 
-        page = True
         path = escape_text(f"{show_path(result.inside)}, page {number_of(result.path.name):,}")
     if result.status in WORDS:
         told = COPY if result.status == "unprotected" else "; ".join(result.problems)
@@ -270,9 +259,6 @@ def _line(result: Verification, least: str | None, voice: Voice) -> str:
     if result.refused:
         return f"TOO WEAK      {path}  {escape_text(result.refused)}"
     # Everything printed here is recomputed: texts of the certificate are untrusted.
-    if page and result.certificate is not None and result.certificate.composition is not None:
-        notes = [*filter(None, _of_one(result))]  # whether to publish it, and the rest, is said of all pages
-        return f"{SOUND:<13} {path}  {'; '.join([in_short(result.certificate.composition), *notes])}"
     known = [f"sha256 {result.sha256[:12]}"] if result.sha256 and voice.verbose else []
     notes = [note for note in result.notes if voice.verbose or note != _share(result)]
     return f"{SOUND:<13} {path}  " + "; ".join([standing(result, least), *notes, *known])
@@ -283,25 +269,6 @@ def _share(result: Verification) -> str:
     output = getattr(stated, "output", None)
     regions = getattr(stated, "regions", None)
     return "" if output is None or regions is None else share(regions, output.width, output.height)
-
-
-def sets_among(outputs: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Return the folders of data sets, which may be named, lie below a folder, or be named by their
-    certificate; and all outputs that are none.
-
-    What lies in a set belongs to it: `verified` reports whatever its certificate does not list.
-    """
-    sets: dict[Path, None] = {}
-    others = []
-    for path in outputs:
-        if is_data_set(path):
-            sets[path] = None
-        elif path.name == DATA_SET and is_data_set(path.parent):
-            sets[path.parent] = None
-        else:
-            others.append(path)
-            sets |= dict.fromkeys(sets_below(path))
-    return [*sets], others
 
 
 def sets_below(folder: Path) -> list[Path]:

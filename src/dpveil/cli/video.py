@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.clips import OPTIONS, check_different, plan_document, tell_plan, tell_private
+from dpveil.cli.clips import (
+    NO_CLIPS,
+    OPTIONS,
+    ClipOptions,
+    check_different,
+    plan_document,
+    takes_clips,
+    tell_plan,
+    tell_private,
+)
 from dpveil.cli.command import Command
 from dpveil.cli.key import read_key
 from dpveil.cli.options import (
@@ -37,7 +46,6 @@ from dpveil.cli.progress import frames_bar, stopping
 from dpveil.cli.review import check_apart_from
 from dpveil.cli.run_report import exit_code, paying, print_report, tell_budget, tell_cost, tell_terms
 from dpveil.cli.say import Voice
-from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
 from dpveil.core.envelope import notes_with_options
 from dpveil.errors import ClipError, UsageError
 from dpveil.io.names import show_path
@@ -142,12 +150,6 @@ def render_command(
         Path | None,
         typer.Option(metavar="CLIP", help="The clip; default: beside the plan, by its name there."),
     ] = None,
-    preview: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PREVIEW.png", help="Show what would be replaced, in grey; draw and pay nothing."
-        ),
-    ] = None,
     keep: Annotated[
         Text,
         typer.Option(metavar="N,N", help="Also leave these tracks as they are; the plan stays as it is."),
@@ -174,7 +176,7 @@ def render_command(
 
     \b
     Examples:
-      dpveil video render plan.json --preview preview.png
+      dpveil video render plan.json --dry-run
       dpveil video render plan.json --out private.mp4
 
     Everybody is drawn once, paid before that, and shown in every frame from that draw. After any end, also
@@ -186,39 +188,37 @@ def render_command(
     from dpveil.video.plan import Payment, read_plan
     from dpveil.video.reading import open_clip
     from dpveil.video.render_job import check_out, check_possible, check_same, settings_of, unfinished_nonce
-    from dpveil.video.sheets import preview_sheet, write_sheet
     from dpveil.video.writing import container_for
 
     given = {"keep": keep, "link": link}
     chosen = ClipOptions({name: value for name, value in given.items() if value}).settings()
     voice = Voice.of(quiet=quiet, verbose=verbose)
-    payer = paying(ledger, subject, other_regions, seed, (plan_file, preview, out, clip))
+    payer = paying(ledger, subject, other_regions, seed, (plan_file, out, clip))
     payment = Payment(**payer, seed=seed)
     payer |= {"seed": seed, "sign": None if sign is None else read_key(sign)}
-    if out is None and not dry_run and preview is None:
-        raise UsageError("there is no name for the release", hint="add --out private.mp4, or --preview")
+    if out is None and not dry_run:
+        raise UsageError("there is no name for the release", hint="add --out private.mp4, or --dry-run")
     plan = read_plan(plan_file)
     plan = replace(plan, tracks=arrange_tracks(plan.tracks, **chosen))
     plan.check_strength(at_least)
     source = clip or plan_file.with_name(plan.clip)
     if clip is None and not source.exists():
         raise ClipError(f"there is no {show_path(source)}, beside the plan", hint="name the clip with --clip")
-    check_apart_from([source, plan_file], {"--preview": preview}, replace=force)
-    named = {"the plan": plan_file, "the clip": source, "the release": out, "the preview": preview}
+    named = {"the plan": plan_file, "the clip": source, "the release": out}
     certificate = None if out is None else certificate_path(out)
     check_different({**named, "the release's certificate": certificate})
     task = None if out is None else Task(source, out, out.name)
     if task is not None:
         check_out(task.output, source)
         there = None if force else earlier_entry(task, plan, payer)
-        if there is not None and preview is None:
+        if there is not None:
             return _print_report(task, there, voice, json=json)
     nonce = unfinished_nonce(out, settings_of(plan, out, payment.payer, seed)) if out else None
     if nonce is not None:
         voice.note(GOES_ON)
     elif payment.ledger is not None:
         tell_cost("the clip", [plan.total], payer["ledger"], payer["subject"], voice)
-    if task is not None and not dry_run and preview is None:
+    if task is not None and not dry_run:
         with stopping(KEPT), frames_bar(quiet=voice.quiet) as progress:
             entry = release_clip(task, plan, {**payer, "replace": force, "progress": progress})
         code = _print_report(task, entry, voice, json=json, seeded=seed is not None)
@@ -230,13 +230,9 @@ def render_command(
     check_same(plan, opened.facts, source)
     container = None if out is None else container_for(out)
     check_possible(plan, opened, container)
-    if preview is not None:
-        write_sheet(preview, preview_sheet(plan, opened), replace=force)
     if json:
-        say.document(plan_document(plan, plan_file, preview))
+        say.document(plan_document(plan, plan_file, None))
     tell_plan(plan, say.note if json else say.answer)
-    if preview is not None:
-        tell_private(preview)
     say.note("nothing was drawn, paid or released")
     return exits.DONE
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import stat
-import struct
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -26,7 +25,6 @@ from dpveil.io.decoding import (
     load_levels,
     open_picture,
 )
-from dpveil.io.exif import png_chunk
 from dpveil.io.folders import PDF
 from dpveil.io.screening import check_pixels
 from dpveil.io.unreadable import COPY_AGAIN, Refused, Unread, overload_refusal
@@ -34,8 +32,6 @@ from dpveil.io.untrusted import without_blocking
 from dpveil.processes import Channel, Ended, Pool, answer
 
 PDF_HEAD: Final = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"
-SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
-CHUNK: Final = 8192  # bytes of each part of a PNG's stream but the last, as OpenCV's libpng writes them
 COLOURS: Final = {1: (b"/DeviceGray", 0), 3: (b"/DeviceRGB", 2)}
 """What PDF and PNG call grey and colour, by channels."""
 DPI: Final = range(36, 1201)  # resolutions in which pages are drawn and written, in pixels per inch
@@ -49,10 +45,6 @@ class Sheet:
     height: int
     channels: int
     size: int
-
-    @property
-    def raw(self) -> int:
-        return self.height * (1 + self.width * self.channels)
 
 
 def pieces(sheets: Sequence[Sheet], dpi: int) -> Iterator[bytes]:
@@ -105,41 +97,21 @@ def _page(sheet: Sheet, number: int, dpi: int) -> tuple[bytes, bytes, bytes]:
     return page, told, picture
 
 
-def png_of(sheet: Sheet, stream: bytes) -> bytes:
-    """Return the PNG of a page's stream."""
-    colour = COLOURS[sheet.channels][1]
-    header = struct.pack(">IIBBBBB", sheet.width, sheet.height, 8, colour, 0, 0, 0)
-    parts = [stream[at : at + CHUNK] for at in range(0, len(stream), CHUNK)]
-    chunks = [b"IHDR" + header, *(b"IDAT" + part for part in parts), b"IEND"]
-    return SIGNATURE + b"".join(map(png_chunk, chunks))
-
-
 def stream_of(png: bytes) -> bytes:
-    """Return the stream of a PNG as `encode` writes it; raises `ValueError` for any other.
-
-    >>> import numpy as np
-    >>> from dpveil.io.writing import encode
-    >>> png = encode(np.zeros((2, 3, 3), np.uint8), "png")
-    >>> png_of(Sheet(3, 2, 3, len(stream_of(png))), stream_of(png)) == png
-    True
-    """
-    width, height, _, colour = struct.unpack(">IIBB", png[16:26])
-    channels = {told: number for number, (_, told) in COLOURS.items()}.get(colour, 3)
+    """Return the stream of a PNG as `encode` writes it; raises `ValueError` for one that holds more."""
     parts, at = [], 33
     while png[at + 4 : at + 8] == b"IDAT":
         size = int.from_bytes(png[at : at + 4], "big")
         parts.append(png[at + 8 : at + 8 + size])
         at += 12 + size
-    stream = b"".join(parts)
-    if png_of(Sheet(width, height, channels, len(stream)), stream) != png:
+    if png[at + 4 : at + 8] != b"IEND":
         raise ValueError("the picture holds more than its pixels")
-    return stream
+    return b"".join(parts)
 
 
 SECONDS: Final = 120  # time to open a document, or to draw a page
 POOL: Final = Pool("dpveil.io.document:serve", memory=1 << 33, seconds=SECONDS)
 """The processes, with 8 GiB each: a document may have one, and pages are drawn beside it."""
-MOST_ENDS: Final = 3  # after so many processes that a document ended, no other one is tried
 MOST_PAGES: Final = 1 << 13  # of a TIFF that are looked for
 POINTS: Final = 72  # points in an inch, the unit of a PDF page's size (ISO 32000-1 §8.3.2.3)
 SUBFILE, NO_PAGE = 254, 0b101
@@ -160,7 +132,7 @@ class Document:
         if path.suffix.lower() == PDF and find_spec("pypdfium2") is None:
             raise Unread(*MISSING)
         self._which = [str(Path.cwd() / path), *stamp]
-        self._pages, self._ends, self._lock = 0, 0, threading.Lock()
+        self._pages, self._lock = 0, threading.Lock()
 
     @property
     def pages(self) -> int:
@@ -178,17 +150,10 @@ class Document:
             return decode_answer(*self._ask([page, dpi, most], 3 * most), most)
 
     def _ask(self, what: list[int], most: int) -> tuple[Any, list[np.ndarray]]:
-        if self._ends >= MOST_ENDS:
-            raise Refused(*CHILD_ENDED)
         try:
-            told, found = POOL.ask([self._which, *what], most=most)
+            return POOL.ask([self._which, *what], most=most)
         except Ended as error:
-            self._ends += 1
             raise Refused(*WHY.get(error.why, CHILD_ENDED)) from error
-        except BaseException:
-            self._ends += 1
-            raise
-        return told, found
 
 
 # In the process

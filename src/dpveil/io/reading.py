@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
-from PIL import Image
 
 from dpveil.core.arrays import Bool
 from dpveil.core.parameters import check_count
-from dpveil.core.photo import Grid, Photo, check_image
+from dpveil.core.photo import Photo, check_image
 from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, PhotoError
 from dpveil.io.decoding import decode, open_picture
 from dpveil.io.exif import KEEPING, WITHOUT, texts_of
 from dpveil.io.names import check_path, show_path
 from dpveil.io.screening import CLIP, JXL, PDF, check_pixels, foreign_name, format_name, screen
-from dpveil.io.unreadable import COPY_AGAIN, LIMIT, Refused, animation
+from dpveil.io.unreadable import COPY_AGAIN, LIMIT, Refused
 from dpveil.io.untrusted import open_untrusted
 from dpveil.io.urls import contents
 
@@ -144,33 +143,23 @@ def _check_head(head: bytes) -> None:
         raise Refused("is not an image of a known format", f"give a {KNOWN_FORMATS} file")
 
 
-Source = Photo | str | Path | bytes | BinaryIO | Image.Image | np.ndarray
+Source = Photo | str | Path | bytes | BinaryIO | np.ndarray
 """What `read` accepts."""
 NAMED: Final = "the photo"  # the name of a photo without a file name in messages
-HINT: Final = "give the name of its file, its bytes, an open binary file, a Pillow picture, or uint8 levels"
-WITHOUT_BLOCKS: Final = (None, "PNG", "BMP", "PPM")
-"""Pillow's names of lossless formats, and None for an image that was not opened from a file."""
-TRACES: Final = frozenset(
-    {
-        *("jfif", "jfif_version", "jfif_density", "adobe", "adobe_transform"),  # JPEG
-        *("progressive", "progression", "mp"),  # JPEG
-        *("timestamp", "thumbnails", "comment", "exif"),  # WebP and AVIF; HEIC; JPEG and JPEG 2000; cameras
-    }
-)
-"""Keys of `info` that Pillow keeps in images derived from a lossy file, by convert, crop or copy."""
+HINT: Final = "give the name of its file, its bytes, an open binary file, or uint8 levels"
 
 
 def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS, trust_source: str | None = None) -> Photo:
     """Return a photo: 8-bit grey or sRGB levels, upright, without metadata.
 
-    `photo` is the name or the bytes of a file, an open binary file (read from its beginning), a Pillow
-    image, or a uint8 array of h × w or h × w × (1 or 3) levels; a `Photo` is returned unchanged. Only regular
-    files in JPEG, PNG, HEIC, AVIF, WebP, TIFF, BMP, GIF or Netpbm format are decoded, whatever their suffix,
-    with one picture of at most `max_pixels` pixels, which is checked before decoding; of a phone's
-    multi-picture JPEG, the first is read. HEIC needs the package pi-heif (dpveil[formats]). EXIF orientation
-    is applied, and transparency is composited over white. Raises `PhotoError` with the file, the problem and
-    the remedy; and `InvalidParameter` for any other type, and for Pillow images that were, or may have been,
-    opened from a lossy file, as only the file states the grid of its blocks.
+    `photo` is the name or the bytes of a file, an open binary file (read from its beginning), or a uint8
+    array of h × w or h × w × (1 or 3) levels; a `Photo` is returned unchanged. Only regular files in JPEG,
+    PNG, HEIC, AVIF, WebP, TIFF, BMP, GIF or Netpbm format are decoded, whatever their suffix, with one
+    picture of at most `max_pixels` pixels, which is checked before decoding; of a phone's multi-picture JPEG,
+    the first is read. HEIC needs the package pi-heif (dpveil[formats]). EXIF orientation is applied, and
+    transparency is composited over white. Raises `PhotoError` with the file, the problem and the remedy; and
+    `InvalidParameter` for any other type, also for a Pillow image: only its file states the grid of lossy
+    blocks.
     A picture with a palette or below 8 bits may show what is hidden by its few colours, so its releases are
     not publishable; with `trust_source="lossless"` you say that reducing the colours lost nothing, as in a
     drawing or a screenshot that never had more.
@@ -183,10 +172,8 @@ def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS, trust_source: 
     most = check_count(max_pixels, "max_pixels")
     if isinstance(photo, Photo):
         return photo
-    if isinstance(photo, np.ndarray | Image.Image):
+    if isinstance(photo, np.ndarray):
         with _as_photo_error(NAMED):
-            if isinstance(photo, Image.Image):
-                return _picture(photo, most)
             height, width = check_image(photo).shape[:2]
             check_pixels(width, height, most)
             return Photo(photo)
@@ -217,26 +204,3 @@ def _open_file(file: Any, most: int) -> Photo:
             arguments={"max_pixels": "max_pixels"},
         )
     return read_bytes(data, NAMED, max_pixels=most)
-
-
-def _picture(picture: Image.Image, most: int) -> Photo:
-    """Return a Pillow image as a photo by way of a PNG: one code path for modes, profiles, orientation."""
-    info = picture.info  # of a TIFF, it names the compression, whether that is lossy or not
-    traces = bool(TRACES & info.keys()) or isinstance(info.get("compression"), str)
-    if picture.format not in WITHOUT_BLOCKS or (picture.format is None and traces):
-        origin = f"opened from a {picture.format} file" if picture.format else "made from a file"
-        problem = f"was {origin}, and no longer tells its lossy blocks"
-        raise InvalidParameter("photo", None, problem, hint="give the name of its file")
-    if getattr(picture, "is_animated", False):
-        raise animation(getattr(picture, "n_frames", 0))
-    check_pixels(*picture.size, most)
-    file = BytesIO()
-    try:
-        picture.save(file, "PNG", compress_level=1, exif=picture.getexif())
-    except (OSError, ValueError) as error:  # a mode that no PNG has, or a file that is damaged
-        raise PhotoError(f"{NAMED} has {picture.mode} pixels, or cannot be decoded", hint=CONVERT) from error
-    photo = read_bytes(file.getvalue(), NAMED, max_pixels=most)
-    # Pillow spreads 1 to 4 bits of a file over 0..255, in steps of 17, and forgets how many there were.
-    if picture.format is not None and photo.grid is None and not (photo.image % 17).any():
-        return Photo(photo.image, Grid.without_blocks("4-bit"), photo.notes)
-    return photo

@@ -10,8 +10,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from functools import cache, partial
-from io import BytesIO
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -20,18 +19,14 @@ from dpveil.errors import DPVeilError
 from dpveil.io.unreadable import COPY_AGAIN, LIMIT, Refused
 
 AHEAD: Final = 1 << 20  # bytes that are read ahead where a part of an object follows on another
-PART: Final = 1 << 24  # bytes of an object that are compared at a time
 CHANGED: Final = ("has changed since the run began", "run it again")
 INSTALL: Final = "pip install 'dpveil[remote]'"
 REACH: Final = "check the network, the region and AWS_ENDPOINT_URL, and run it again"
 REASONS: Final[tuple[tuple[frozenset[str], str, str], ...]] = (
     (frozenset({"NoCredentialsError", "PartialCredentialsError"}), "needs credentials", CREDENTIALS),
-    (frozenset({"ProfileNotFound", "TokenRetrievalError"}), "needs other credentials", CREDENTIALS),
     (frozenset({"PermissionError"}), "is not allowed (403)", CREDENTIALS),
     (frozenset({"FileNotFoundError", "NoSuchBucket"}), "does not exist (404)", "check the name"),
     (frozenset({"FileExpired"}), *CHANGED),
-    (frozenset({"TimeoutError", "ConnectTimeoutError", "ReadTimeoutError"}), "does not answer", REACH),
-    (frozenset({"EndpointConnectionError", "ConnectionError", "HTTPClientError"}), "is not reached", REACH),
     (frozenset({"ImportError"}), "is read by fsspec and s3fs, which are not installed", INSTALL),
 )
 """Problem and remedy by the name of an error's class; no text of an error is told, which may hold secrets."""
@@ -70,26 +65,21 @@ def reach(url: Url) -> None:
 def objects(start: Url) -> Iterator[Url]:
     """Yield the objects below a prefix, each with its status; the one itself, if there is no such prefix.
 
-    One whose name is no plain path has a `problem`, and a number instead. Raises `Refused` if any page of the
-    list is missing.
+    Raises `Refused` if any page of the list is missing, or for a name that is no plain path.
     """
     with _as_refusal():
         status = None if start.prefix else object_status(start)
         if status is not None:
             yield rebuild_url(str(start), status, False, None)
             return
-        listed, empty = _system(start.scheme).find(start.key, detail=True), True
-        for number, (name, found) in enumerate(sorted(listed.items()), 1):
-            name = str(name).removeprefix("/")
-            if name.endswith("/"):
-                continue
-            empty = False
-            if is_ambiguous(name) or not name.startswith(f"{start.key}/"):
-                problem = ("is the number of an object whose name is no plain path", "rename it")
-                yield rebuild_url(f"{start}/#{number}", None, False, problem)
-            else:
-                yield rebuild_url(f"{start.scheme}://{name}", _status(found), False, None)
-        if empty and not start.prefix:
+        listed = _system(start.scheme).find(start.key, detail=True)
+        names = [name for name in sorted(listed) if not str(name).endswith("/")]
+        for name in names:
+            key = str(name).removeprefix("/")
+            if is_ambiguous(key) or not key.startswith(f"{start.key}/"):
+                raise Refused("holds an object whose name is no plain path", "rename it")
+            yield rebuild_url(f"{start.scheme}://{key}", _status(listed[name]), False, None)
+        if not names and not start.prefix:
             yield rebuild_url(str(start), None, False, ("does not exist", "check the name"))
 
 
@@ -135,49 +125,24 @@ def contents(url: Url, most: int) -> bytes:
         if status.st_size > most:
             problem = f"has {status.st_size:,} bytes, more than any photo within the limit of pixels"
             raise Refused(problem, "raise {max_pixels} if it is a photo", LIMIT)
-        found = file.read(status.st_size)
-    if len(found) != status.st_size:
-        raise Refused("ends early", COPY_AGAIN)
-    return found
+        return file.read(status.st_size)
 
 
 def put(url: Url, data: bytes | Path, *, replace: bool) -> None:
-    """Write bytes, or a file, as an object, which appears whole or not at all; without `replace`, only if
-    there is none.
+    """Write bytes, or a file, as an object, which appears whole or not at all.
 
-    The same bytes may be there already, as from a request whose answer was lost. Raises `FileExistsError` if
-    others are, and `Refused`. A service that does not know If-None-Match overwrites what another process puts
-    at the same moment.
+    Raises `Refused`, and without `replace` `FileExistsError` if there is one. A service that does not know
+    If-None-Match overwrites what another process puts at the same moment.
     """
+    how = {} if replace else {"mode": "create"}
     with _as_refusal():
+        if not replace and object_status(url) is not None:
+            raise FileExistsError(errno.EEXIST, "exists")
         system = _system(url.scheme)
         if isinstance(data, Path):
-            write = partial(system.put_file, str(data), url.key)
+            system.put_file(str(data), url.key, **how)
         else:
-            write = partial(system.pipe_file, url.key, data)
-        if replace:
-            write()
-        elif not _is_there(url, data):
-            try:
-                write(mode="create")
-            except OSError:
-                if not _is_there(url, data):
-                    raise
-
-
-def _is_there(url: Url, wanted: bytes | Path) -> bool:
-    # Raises `FileExistsError` if it has other bytes.
-    if object_status(url) is None:
-        return False
-    size = len(wanted) if isinstance(wanted, bytes) else wanted.stat().st_size
-    opened = BytesIO(wanted) if isinstance(wanted, bytes) else wanted.open("rb")
-    with opened as file, opened_url(url, ahead=0) as (there, status):
-        same = status.st_size == size
-        while same and (part := file.read(PART)):  # of a shard, a part is in memory
-            same = there.read(len(part)) == part
-    if not same:
-        raise FileExistsError(errno.EEXIST, "exists")
-    return True
+            system.pipe_file(url.key, data, **how)
 
 
 def remove(url: Url) -> None:

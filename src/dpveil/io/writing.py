@@ -396,7 +396,6 @@ def _place(temporary: Path, target: Path, replace: bool) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """Return SHA-256 of a file, in hexadecimal; raises `OSError`."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -101,7 +101,6 @@ class DocumentCertificate(Envelope):
 
     @property
     def copies(self) -> list[int]:
-        """The numbers of the pages that are unprotected copies."""
         return [page.number for page in self.pages if not page.certificate.guarantees]
 
     @property
@@ -160,7 +159,6 @@ class DocumentCertificate(Envelope):
         return (*reasons, *((NONE,) * (self.strength not in PUBLISHABLE)))
 
     def signed_by(self, keys: Sequence[PublicKey]) -> bool:
-        """Whether it names one of these keys as its signer's."""
         return self.signature is not None and self.signature.public_key in [key.data.hex() for key in keys]
 
     def members(self) -> dict[str, Json]:
@@ -242,7 +240,6 @@ def kept_pages(numbers: Sequence[int], nothing: str) -> str:
 
 
 def page_name(number: int) -> str:
-    """Return what the picture of a page is called, such as page-0012.png."""
     return f"page-{number:04}.png"
 
 

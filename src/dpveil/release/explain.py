@@ -14,7 +14,6 @@ from dpveil.accounting.meaning import (
     STRENGTHS,
     MetricMeaning,
     at_least,
-    detection_bound,
     meaning,
     odds,
     strength,
@@ -26,7 +25,7 @@ from dpveil.core.region_origin import FACE, LINKED
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method, Size
 from dpveil.mechanisms.pixel.base import check_size
-from dpveil.release.quote import Quote, numbers_of, quote_of_sizes
+from dpveil.release.quote import Quote, quote_of_sizes
 from dpveil.release.words import exposure
 
 
@@ -80,10 +79,6 @@ def budget_for(method: Method, name: str, size: Size) -> Method | None:
 
 CANDIDATES: Final = (2, 10, 100, 1000)
 """Numbers of equally likely candidates for which the adversary's success is bounded."""
-USUAL_DELTA: Final = Fraction(1, 10**6)
-"""The δ at which an (ε, δ) statement is made if the guarantee has none."""
-FALSE_ALARMS: Final = (0.0, 0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
-"""False-alarm rates of the points of the trade-off curve."""
 CLAIMS: Final = {
     "strong": "Strong",
     "moderate": "Moderate",
@@ -98,9 +93,8 @@ class Explanation:
 
     `noise_scale` is in grey levels on a full cell, None if the method adds no noise to levels. `odds` is the
     largest factor by which odds change, None unless the guarantee is pure. `success_bound` maps a number of
-    equally likely candidates to the highest probability of naming the true one. `curve` pairs false-alarm
-    rates with the highest detection rate. `needs` say what each strength would take. `same_noise` states the
-    same release under other definitions of privacy, `metric` what ε·d means at several distances d.
+    equally likely candidates to the highest probability of naming the true one. `needs` say what each
+    strength would take, and `metric` what ε·d means at several distances d.
     """
 
     method: Method
@@ -108,11 +102,9 @@ class Explanation:
     noise_scale: float | None
     odds: float | None
     success_bound: dict[int, float]
-    curve: tuple[tuple[float, float], ...]
     strength: str
     sentence: str
     needs: tuple[Need, ...]
-    same_noise: tuple[Guarantee, ...] = ()
     metric: MetricMeaning | None = None
 
     def to_json(self) -> dict[str, Json]:
@@ -120,14 +112,9 @@ class Explanation:
             "method": self.method.name,
             "parameters": self.method.parameters(),
             "guarantee": self.guarantee.to_json(),
-            "same_noise": [
-                other.to_json() | {"success_bound": {str(k): success_bound(other, k) for k in CANDIDATES}}
-                for other in self.same_noise
-            ],
             "noise_scale": self.noise_scale,
             "odds": None if self.odds is None or math.isinf(self.odds) else self.odds,
             "success_bound": {str(k): bound for k, bound in self.success_bound.items()},
-            "curve": [{"false_alarm": a, "detection": d} for a, d in self.curve],
             "strength": self.strength,
             "sentence": self.sentence,
             "needed": {need.strength: need.to_json() for need in self.needs},
@@ -169,25 +156,10 @@ def explain_region(quote: Quote, index: int = 0) -> Explanation:
         noise_scale=method.noise_scale(**size),
         odds=odds(guarantee),
         success_bound={k: success_bound(guarantee, k) for k in CANDIDATES},
-        curve=tuple((alarm, detection_bound(guarantee, alarm)) for alarm in FALSE_ALARMS),
         strength=strength(guarantee),
         sentence=sentence(guarantee, quote.about_all(index), height * width, faces=found),
         needs=tuple(needs),
-        same_noise=_same_noise(method, guarantee, size),
         metric=meaning(guarantee, method.pair_distances()) if guarantee.metric else None,
-    )
-
-
-def _same_noise(method: Method, promised: Guarantee, size: Size) -> tuple[Guarantee, ...]:
-    account = method.account(**size)
-    if account is None:
-        return ()
-    others = [kind for kind in ("pure", "zcdp", "approximate") if kind != promised.kind]
-    numbers = {kind: numbers_of(account, kind, promised.delta or USUAL_DELTA) for kind in others}
-    return tuple(
-        Guarantee(kind=kind, relation=promised.relation, scope=promised.scope, **values)
-        for kind, values in numbers.items()
-        if values is not None
     )
 
 

@@ -196,9 +196,6 @@ def trusted_keys(
     if not 0 < len(listed) <= MOST_TRUSTED:
         hint = f"name from one to {MOST_TRUSTED:,} public keys"
         raise InvalidParameter("trust", None, f"has {len(listed):,} keys", hint=hint)
-    for key in listed:
-        if not isinstance(key, PublicKey | str | Path):
-            raise InvalidParameter("trust", type(key).__name__, "is no public key", hint=SEND)
     return tuple(key if isinstance(key, PublicKey) else PublicKey.read(key) for key in listed)
 
 
@@ -219,12 +216,7 @@ def is_private(path: str | Path, *, argument: str) -> bool:
 
 def _private_contents(path: str | Path, argument: str) -> bytes:
     contents = public_contents(path, argument)
-    label = _label(contents)
-    if label.endswith(b"PUBLIC KEY"):
-        raise _key_error(
-            argument, path, "is a public key, which cannot sign", "name the private key beside it"
-        )
-    if not label.endswith(b"PRIVATE KEY"):
+    if not _label(contents).endswith(b"PRIVATE KEY"):
         raise _key_error(argument, path, NOT_PRIVATE, MAKE if argument == "sign" else "name a PEM file")
     if os.name == "posix" and Path(path).stat().st_mode & OTHERS:
         raise _key_error(argument, path, "may be read by other users", f"chmod 600 {show_path(path)}")

@@ -153,11 +153,13 @@ class ReleaseFiles:
     """
 
     path: Path
-    image: Read
+    image: Read | None
     certificate: Read
 
     def problems(self, output: Output, max_pixels: int) -> Iterator[str]:
         """Yield why the image is not the one that its certificate describes, cheap reasons first."""
+        if self.image is None:  # a page, whose document has a hash of its own
+            return
         if FORMATS.get(self.path.suffix.lower()) != output.format:
             yield f"its name does not end as that of a {output.format} file"
         try:

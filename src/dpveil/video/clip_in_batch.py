@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dpveil.accounting.meaning import at_least
 from dpveil.batch.photo_release import FORGOTTEN
 from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
-from dpveil.batch.resume import ARGUMENTS, LACKS, output_taken, released_again
+from dpveil.batch.resume import ARGUMENTS, check_ours, output_taken, released_again
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import Choices, Task
 from dpveil.core.envelope import Aside, Caution, Note, Unfinished
@@ -82,13 +82,7 @@ def find_finished(
         raise output_taken(output)
     if quote is not None and stated.quote != quote:
         raise output_taken(output)
-    other = "or choose another {out}; or {force}, which replaces it"
-    if sign is not None and not sign.has_signed(stated):
-        text = f"{show_path(output)} is a release with these settings, and {LACKS['sign']}"
-        raise DPVeilError(text, hint=f"leave out {{sign}} to keep it, {other}", arguments=ARGUMENTS)
-    if ledger is not None and subject is not None and not ledger.knows(subject, stated.output.sha256):
-        text = f"{show_path(output)} exists, and {subject} did not pay for it from this ledger"
-        raise DPVeilError(text, hint=other.removeprefix("or "), arguments=ARGUMENTS)
+    check_ours(output, stated, stated.output.sha256, sign=sign, ledger=ledger, subject=subject)
     return stated
 
 

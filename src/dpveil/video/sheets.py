@@ -1,8 +1,7 @@
-"""Sheets for a clip's owner, which show the original: its tracks on a timeline, and what will be replaced."""
+"""The sheet for a clip's owner, which shows the original: its tracks on a timeline."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -24,13 +23,9 @@ GAP, MARGIN = 14, 36
 WORDS_WIDTH: Final = 390  # width of the words about a track
 BAR_WIDTH: Final = 620  # width of the timeline
 HEADER: Final = 118  # height above the first row
-COLUMNS, PICTURE = 4, 300
-"""Pictures in a row of a preview, and the width of each."""
-PICTURES: Final = 12  # moments of a preview
 AROUND: Final = 0.35  # what a thumbnail shows around a box, in shares of its sides
 PAPER, INK, SOFT, RULE = (250, 249, 246), (28, 30, 34), (104, 108, 116), (214, 211, 204)
 ALARM, REPLACED, VISIBLE = (176, 42, 32), (32, 110, 106), (208, 120, 20)
-GREY: Final = 128
 TRACK_ENDS: Final = {
     "left": "left the picture",
     "cut": "the shot ended",
@@ -90,26 +85,6 @@ def track_sheet(plan: VideoPlan, clip: Clip) -> Levels:
     return np.asarray(page)
 
 
-def preview_sheet(plan: VideoPlan, clip: Clip) -> Levels:
-    """Return moments of a clip with what will be replaced in grey. Nothing is drawn, and nothing paid."""
-    facts, seconds = clip.facts, times_of(clip.facts)
-    wanted = moments(facts, PICTURES, [(t.first, t.last) for t in plan.tracks if not t.visible])
-    size = PICTURE, max(1, min(2 * PICTURE, round(PICTURE * facts.height / facts.width)))
-    columns, step = min(COLUMNS, len(wanted)), size[1] + 34 + GAP
-    width = MARGIN * 2 + max(2, columns) * (PICTURE + GAP)
-    page, draw = _new_page(
-        (width, HEADER + -(-len(wanted) // columns) * step + MARGIN),
-        f"{plan.clip}: what will be replaced",
-    )
-    for place, frame in enumerate(pick_frames(clip, wanted)):
-        covered = frame.image.copy()
-        covered[plan.scene.hidden_mask(frame.index)] = GREY
-        x, y = MARGIN + place % columns * (PICTURE + GAP), HEADER + place // columns * step
-        draw.text((x, y), clock(seconds[frame.index]), INK, ImageFont.load_default(17))
-        page.paste(_fit(covered, size), (x, y + 26))
-    return np.asarray(page)
-
-
 def _new_page(size: tuple[int, int], title: str) -> tuple[Image.Image, ImageDraw.ImageDraw]:
     page = Image.new("RGB", size, PAPER)
     draw = ImageDraw.Draw(page)
@@ -124,20 +99,6 @@ def _fit(picture: Levels, size: tuple[int, int]) -> Image.Image:
     ratio = min(size[0] / image.width, size[1] / image.height)
     fitted = max(1, round(image.width * ratio)), max(1, round(image.height * ratio))
     return image.resize(fitted, Image.Resampling.LANCZOS if ratio < 1 else Image.Resampling.BICUBIC)
-
-
-def moments(facts: Facts, count: int, within: Sequence[tuple[int, int]]) -> list[int]:
-    """Return up to `count` frames that are spread evenly over the time of a clip, the middle of each part.
-
-    `within` are pairs of the first and the last frame of what is to be seen.
-    """
-    times = times_of(facts)
-    shown = [n for n in range(facts.frames) if any(a <= n <= b for a, b in within)]
-    if len(shown) <= count:
-        return shown
-    first, last = times[shown[0]], times[shown[-1]]
-    wanted = [first + (last - first) * (2 * k + 1) / (2 * count) for k in range(count)]
-    return sorted({min(shown, key=lambda n: abs(times[n] - time)) for time in wanted})
 
 
 def times_of(facts: Facts) -> list[float]:

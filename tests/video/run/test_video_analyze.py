@@ -15,9 +15,7 @@ from dpveil.mechanisms.pixel import Fill
 from dpveil.regions import Finder
 from dpveil.regions.finder import Seen
 from dpveil.video import analyze
-from dpveil.video.facts import Facts
 from dpveil.video.reading import open_clip, pick_frames
-from dpveil.video.sheets import moments
 
 METHOD: dict[str, Any] = {"method": "dp-pix", "epsilon": 2, "block": 8, "neighbourhood": 4}
 
@@ -122,16 +120,7 @@ def test_a_plan_that_promises_too_little_is_refused(clip: Path) -> None:
         analyze(clip, regions="whole", at_least="strong", **METHOD)
 
 
-def facts(*steps: tuple[int, int]) -> Facts:
-    from fractions import Fraction
-
-    one: dict[str, Any] = {"sha256": "", "format": "mp4", "codec": "h264", "audio": False}
-    return Facts(**one, width=WIDTH, height=HEIGHT, time_base=Fraction(1, 10), start=3, steps=steps)
-
-
 def test_frames_are_picked_in_order_wherever_they_are(clip: Path) -> None:
 
     opened = open_clip(clip)
     assert [frame.index for frame in pick_frames(opened, [30, 2, 2, 35, 0])] == [0, 2, 30, 35]
-    assert moments(facts((1, 99)), 5, [(0, 99)]) == [10, 30, 49, 69, 89]
-    assert moments(facts((1, 99)), 5, [(7, 8)]) == [7, 8]
