@@ -31,7 +31,7 @@ import cv2
 import numpy as np
 
 from dpveil.batch.run import release_all
-from dpveil.batch.tasks import Choices, photos_in, plan_tasks
+from dpveil.batch.tasks import RunSettings, photos_in, plan_tasks
 from dpveil.catalogue import build
 from dpveil.io import encode
 from dpveil.regions import parse
@@ -61,7 +61,7 @@ def photos(folder: Path, kind: str, count: int) -> None:
 
 
 def by_jobs(folder: Path, out: Path, count: int, step: Callable[[], None]) -> int:
-    choices = Choices(method=build("dp-pix", METHOD), regions=[parse("whole")])
+    choices = RunSettings(method=build("dp-pix", METHOD), regions=[parse("whole")])
     return len(release_all(plan_tasks([folder], out), choices, jobs=count, step=step).released)
 
 

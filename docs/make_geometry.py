@@ -7,7 +7,7 @@ from PIL import Image, ImageDraw
 from skimage import data
 
 import dpveil
-from dpveil.core.photo import Grid, Photo
+from dpveil.core.photo import BlockGrid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes
 from dpveil.faces.geometry import place, pose_of
@@ -57,7 +57,7 @@ def shapes() -> list[list[Tile]]:
     """Return what each kind of protection replaces, in a JPEG too, and releases that keep nothing."""
     photo, kinds = Photo(data.astronaut()), ("face", "head", "box")
     regions = [place(photo, FACE, protect=kind).region for kind in kinds]
-    jpeg = Photo(photo.image, Grid(16, 16))
+    jpeg = Photo(photo.image, BlockGrid(16, 16))
     method = {kind: Attributes(attributes="none", protect=kind) for kind in kinds}
     made = {kind: dpveil.obfuscate(photo, method[kind], bits=SeededBits(5)) for kind in kinds}
     return [

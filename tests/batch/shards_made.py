@@ -12,7 +12,7 @@ from PIL import Image
 
 from dpveil.batch.report import Report
 from dpveil.batch.run import release_all
-from dpveil.batch.tasks import Choices, plan_tasks
+from dpveil.batch.tasks import RunSettings, plan_tasks
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
 
@@ -56,7 +56,7 @@ def released(source: str = "in", out: str = "out", jobs: int = 1, **changes: Any
     }
     if "ledger" in changes:
         settings["subject"] = "album"
-    given = Choices(**settings | changes)
+    given = RunSettings(**settings | changes)
     return release_all(plan_tasks([Path(source)], Path(out)), given, jobs=jobs)
 
 

@@ -18,11 +18,11 @@ from PIL import Image
 from shards_made import counts
 
 import dpveil
-from dpveil.batch.archive_inputs import ALL, Scan, is_document, pages_inside
+from dpveil.batch.archive_inputs import ALL, PageSettings, is_document, pages_inside
 from dpveil.batch.document import verify_inside
 from dpveil.batch.report import Report
 from dpveil.batch.run import release_all
-from dpveil.batch.tasks import Choices, plan_tasks
+from dpveil.batch.tasks import RunSettings, plan_tasks
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
 from dpveil.core.envelope import canonical, checksum
@@ -43,7 +43,7 @@ from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPSVD, DPPix, Fill
 from dpveil.processes import Ended
 from dpveil.regions import Finder, parse
-from dpveil.release.documents import parse_document
+from dpveil.release.document_certificate import parse_document
 from dpveil.release.keys import SigningKey
 
 pytestmark = pytest.mark.usefixtures("elsewhere")
@@ -60,9 +60,9 @@ def scan() -> Path:
     return Path("scan.tif")
 
 
-def released(source: Path, out: Path = OUT, scan: Scan = ALL, **changes: Any) -> Report:
+def released(source: Path, out: Path = OUT, scan: PageSettings = ALL, **changes: Any) -> Report:
     settings: dict[str, Any] = {"method": Fill(), "regions": [parse("2,2,4,4")], "max_pixels": 1_000_000}
-    return release_all(plan_tasks([source], out, scan=scan), Choices(**settings | changes))
+    return release_all(plan_tasks([source], out, scan=scan), RunSettings(**settings | changes))
 
 
 def statuses(**asked: Any) -> list[str]:
@@ -91,7 +91,7 @@ def of(path: Path) -> document.Document:
 def test_what_is_shown_of_a_pdf_survives_and_nothing_else() -> None:
     Path("scan.pdf").write_bytes(marked(2))
     assert MARKER in unpacked(Path("scan.pdf").read_bytes())
-    assert counts(released(Path("scan.pdf"), scan=Scan(dpi=200))) == (2, 0, 0)
+    assert counts(released(Path("scan.pdf"), scan=PageSettings(dpi=200))) == (2, 0, 0)
     made = OUT.read_bytes()
     for trace in (
         MARKER,
@@ -140,10 +140,12 @@ def test_a_document_is_all_of_its_pages_or_none() -> None:
     assert "as mixed.tif/page-0002 was not released" in report.notes[0]
     waiting = [path.name for path in Path(".dpveil-shards").glob("*/*.png")]
     assert len(waiting) == 2
-    other = Scan(dpi=100, pages=((1, 1), (3, 3)))
+    other = PageSettings(dpi=100, pages=((1, 1), (3, 3)))
     changed = released(Path("mixed.tif"), scan=other, regions=[parse("8,8,4,4")])
     assert ["replaced or changed" in str(entry.failure) for entry in changed.failed] == [True, True]
-    report = released(Path("mixed.tif"), scan=Scan(pages=((1, 1), (3, 3))), regions=[parse("8,8,4,4")])
+    report = released(
+        Path("mixed.tif"), scan=PageSettings(pages=((1, 1), (3, 3))), regions=[parse("8,8,4,4")]
+    )
     assert counts(report) == (0, 2, 0)
     assert [page.number for page in parse_document(BESIDE.read_text()).pages] == [1, 3]
     assert not Path(".dpveil-shards").exists()
@@ -220,7 +222,10 @@ def test_a_run_that_was_killed_before_the_document_was_written_pays_nothing_agai
 def test_a_document_is_never_mixed_with_another(scan: Path) -> None:
     assert counts(released(scan)) == (3, 0, 0)
     before = OUT.read_bytes()
-    for asked, told in ((Scan(dpi=100), "200 pixels per inch"), (Scan(pages=((1, 2),)), "other pages")):
+    for asked, told in (
+        (PageSettings(dpi=100), "200 pixels per inch"),
+        (PageSettings(pages=((1, 2),)), "other pages"),
+    ):
         with pytest.raises(OutputError, match=told):
             released(scan, scan=asked)
     report = released(scan, regions=[parse("whole")])
@@ -228,7 +233,7 @@ def test_a_document_is_never_mixed_with_another(scan: Path) -> None:
     scan.write_bytes(tiff([50, 100, 151]))
     assert "replaced or changed" in str(released(scan).failed[0].failure)
     assert OUT.read_bytes() == before
-    assert counts(released(scan, scan=Scan(dpi=100), force=True)) == (3, 0, 0)
+    assert counts(released(scan, scan=PageSettings(dpi=100), force=True)) == (3, 0, 0)
     assert b"[0 0 11.52 11.52]" in OUT.read_bytes()
     assert statuses() == ["consistent"] * 3
     OUT.write_bytes(b"%PDF-1.4 of somebody else")
@@ -241,12 +246,12 @@ def test_documents_become_pdfs_in_a_folder(scan: Path) -> None:
     Path("in/one.tif").write_bytes(tiff([7]))
     scan.rename("in/deep/scan.tif")
     assert not is_document(Path("in/one.tif"))
-    report = released(Path("in"), Path("out"), scan=Scan(pages=((2, 3),)))
+    report = released(Path("in"), Path("out"), scan=PageSettings(pages=((2, 3),)))
     made = {path.relative_to("out").as_posix() for path in Path("out").rglob("*") if path.suffix != ".json"}
     assert made == {"deep", "deep/scan.tif.pdf", "one.png"}
     assert report.released[0].to_json()["input"] in ("in/one.tif", "in/deep/scan.tif/page-0002")
     assert {found.status for found in dpveil.verify_each("out/deep/scan.tif.pdf")} == {"consistent"}
-    assert len(released(Path("in"), Path("out"), scan=Scan(pages=((2, 3),))).skipped) == 3
+    assert len(released(Path("in"), Path("out"), scan=PageSettings(pages=((2, 3),))).skipped) == 3
 
 
 def test_certificates_are_what_follows_from_their_pages(scan: Path) -> None:
@@ -380,10 +385,10 @@ def test_without_the_extra_a_pdf_is_refused_with_how_to_install_it(monkeypatch: 
 def test_calls_that_are_wrong_are_refused(scan: Path) -> None:
     for text in ("0", "3-1", "1-", "a", "1,,2", "-2", "1-99999999"):
         with pytest.raises(InvalidParameter, match="names no pages"):
-            Scan.of(None, text)
+            PageSettings.of(None, text)
     for dpi in (35, 1201):
         with pytest.raises(InvalidParameter, match="dpi"):
-            Scan.of(dpi, None)
+            PageSettings.of(dpi, None)
     for given, out in (("in.png", "a.pdf"), ("in.pdf", "a.png")):
         with pytest.raises(UsageError, match="is the name of one"):
             plan_tasks([Path(given)], Path(out))
@@ -456,13 +461,13 @@ def test_pages_without_a_region_are_kept_beside_others(scan: Path, ledger: Ledge
     tasks = plan_tasks([scan], Path(out))
     assert [bool(entry.kept) for entry in released(scan, Path(out), dry=True, **paying).priced] == [1, 0, 0]
     assert not Path(out).exists()
-    report = release_all(tasks, Choices(**paying), jobs=2)
+    report = release_all(tasks, RunSettings(**paying), jobs=2)
     assert (counts(report), exit_code(report)) == ((3, 0, 0), 0)
     assert report.entries[0].to_json()["kept"] == "no lights: kept as it is"
     assert report.entries[0].warnings == ()
     assert ledger.show("archive").spent.cost.epsilon == 4 * 10**6
     assert not Path(".dpveil-shards").exists()
-    assert counts(release_all(tasks, Choices(**paying))) == (0, 3, 0)
+    assert counts(release_all(tasks, RunSettings(**paying))) == (0, 3, 0)
     stated = parse_document(BESIDE.read_text())
     assert stated.together.startswith("page 1: no lights, kept as it is; 2 other pages together: ")
     assert stated.composition is not None
@@ -516,7 +521,7 @@ def test_what_lossy_pictures_of_a_page_may_show_is_stated() -> None:
         levels[21:43, 21:43] = np.random.default_rng(secret).integers(0, 256, (22, 22, 3))
         Image.fromarray(levels).save(f"{secret}.pdf", resolution=72)  # as a JPEG within the page
         out = Path(f"{secret}.out.pdf")
-        released(Path(f"{secret}.pdf"), out, Scan.of(72, None), regions=[parse("21,21,22,22")])
+        released(Path(f"{secret}.pdf"), out, PageSettings.of(72, None), regions=[parse("21,21,22,22")])
         [found] = verify_inside(out)
         assert (found.status, found.publishable) == ("consistent", True)
         assert found.certificate is not None
@@ -531,7 +536,7 @@ def test_what_lossy_pictures_of_a_page_may_show_is_stated() -> None:
 def test_pages_with_pictures_of_few_colours_are_not_publishable(mode: str) -> None:
     levels = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3)).astype(np.uint8))
     (levels.convert("1") if mode == "1" else levels.quantize(64)).save("few.pdf", resolution=72)
-    released(Path("few.pdf"), OUT, Scan.of(72, None), regions=[parse("21,21,22,22")])
+    released(Path("few.pdf"), OUT, PageSettings.of(72, None), regions=[parse("21,21,22,22")])
     [found] = verify_inside(OUT)
     assert found.certificate is not None
     assert (found.status, found.publishable) == ("consistent", False)
@@ -545,7 +550,7 @@ def pdf_pictures(path: Path) -> Iterator[bytes]:
 
 def test_a_page_of_a_file_that_has_changed_since_is_not_read(scan: Path) -> None:
     path = scan
-    first, *_ = pages_inside(path, path, path.parent, Scan())
+    first, *_ = pages_inside(path, path, path.parent, PageSettings())
     assert first.read(10_000).image[0, 0, 0] == 50
     path.write_bytes(tiff([60, 100, 150]) + b"more")
     with pytest.raises(PhotoError, match="has changed"):

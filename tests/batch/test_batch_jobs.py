@@ -19,7 +19,7 @@ import dpveil
 from dpveil.batch import workers as batch_workers
 from dpveil.batch.report import Report
 from dpveil.batch.run import release_all
-from dpveil.batch.tasks import Choices, plan_tasks
+from dpveil.batch.tasks import RunSettings, plan_tasks
 from dpveil.cli.run_report import exit_code
 from dpveil.errors import (
     BudgetExceeded,
@@ -50,7 +50,7 @@ def photos(elsewhere: Path) -> Path:
     return elsewhere
 
 
-def choices(**changes: Any) -> Choices:
+def choices(**changes: Any) -> RunSettings:
     settings: dict[str, Any] = {
         "method": DPPix(epsilon=1, block=4, neighbourhood=4),
         "regions": [parse("whole")],
@@ -58,10 +58,10 @@ def choices(**changes: Any) -> Choices:
     }
     if changes.get("ledger") is not None:
         settings["subject"] = "album"
-    return Choices(**settings | changes)
+    return RunSettings(**settings | changes)
 
 
-def released(given: Choices, out: str = "out", jobs: int = 2, **more: Any) -> Report:
+def released(given: RunSettings, out: str = "out", jobs: int = 2, **more: Any) -> Report:
     return release_all(plan_tasks([Path("in")], Path(out)), given, jobs=jobs, **more)
 
 

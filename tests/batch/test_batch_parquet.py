@@ -15,7 +15,7 @@ from workers_made import Everything
 import dpveil
 from dpveil.batch.document import verify_inside
 from dpveil.batch.run import release_all
-from dpveil.batch.tasks import Choices, plan_tasks
+from dpveil.batch.tasks import RunSettings, plan_tasks
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
 from dpveil.core.envelope import MOST_BYTES
@@ -159,7 +159,7 @@ def test_a_file_that_changes_under_a_run_is_paid_for_no_more(ledger: Ledger) -> 
     tasks = plan_tasks([Path("a.parquet")], Path("out"))
     write([picture(level=1), *pictures(3)[1:]], "b.parquet")
     Path("b.parquet").replace("a.parquet")
-    given = Choices(
+    given = RunSettings(
         method=DPPix(epsilon=1, block=4, neighbourhood=4),
         regions=[parse("whole")],
         ledger=ledger,

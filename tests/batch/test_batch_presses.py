@@ -22,7 +22,7 @@ from presses_made import METHOD, PAID, SHAPES, check, debits, inputs, originals,
 from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.photo_release import PhotoReleaser
 from dpveil.batch.report import Report, Untried
-from dpveil.batch.tasks import Choices, Task
+from dpveil.batch.tasks import RunSettings, Task
 from dpveil.batch.workers import WorkerPool, ignore_release
 from dpveil.cli import run
 from dpveil.mechanisms.pixel import DPPix
@@ -184,8 +184,8 @@ def test_ctrl_c_at_random_moments_of_processes(here: Path, monkeypatch: pytest.M
     campaign(100, 5, here, monkeypatch)
 
 
-def choices(**changes: Any) -> Choices:
-    return Choices(
+def choices(**changes: Any) -> RunSettings:
+    return RunSettings(
         method=DPPix(epsilon=1, block=4, neighbourhood=16),
         regions=[parse("whole")],
         max_pixels=10**6,

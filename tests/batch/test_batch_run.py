@@ -17,7 +17,7 @@ from dpveil.batch import photo_release as batch
 from dpveil.batch import tasks as sources
 from dpveil.batch.report import Report
 from dpveil.batch.run import release_all
-from dpveil.batch.tasks import Choices, Task, plan_tasks
+from dpveil.batch.tasks import RunSettings, Task, plan_tasks
 from dpveil.cli.run_report import cost, exit_code
 from dpveil.errors import NoRegion, OutputError
 from dpveil.io import writing
@@ -51,7 +51,7 @@ def choices(**changes):
         "max_pixels": 10_000,
         "force": False,
     }
-    return Choices(**settings | changes)
+    return RunSettings(**settings | changes)
 
 
 @pytest.fixture
@@ -295,7 +295,7 @@ def paid_run(book: Ledger | None, only: str = "") -> Report:
         "ledger": book,
         "subject": None if book is None else "album",
     }
-    return release_all(tasks, Choices(**settings))
+    return release_all(tasks, RunSettings(**settings))
 
 
 def names_in(report: Report, status: str) -> list[str]:
@@ -368,7 +368,7 @@ def test_a_dry_run_tells_what_releases_would_cost_and_draws_none(book: Ledger) -
     paid_run(book, "b.png")
     Path("in/c.png").write_bytes(b"no photo")
     settings: dict[str, Any] = {"method": DPPix(epsilon=1, block=4, neighbourhood=4), "dry": True}
-    given = Choices(regions=[parse("whole")], max_pixels=10_000, ledger=book, subject="album", **settings)
+    given = RunSettings(regions=[parse("whole")], max_pixels=10_000, ledger=book, subject="album", **settings)
     report = release_all(plan_tasks([Path("in")], Path("out")), given)
     assert [entry.status for entry in report.entries] == ["priced", "skipped", "failed"]
     assert str(report.entries[0].promise and report.entries[0].promise.total).startswith("1-DP")

@@ -21,7 +21,7 @@ from dpveil.batch import archive_inputs, shards
 from dpveil.batch import shards as batch_shards
 from dpveil.batch.document import verify_inside
 from dpveil.batch.run import release_all
-from dpveil.batch.tasks import Choices, plan_tasks
+from dpveil.batch.tasks import RunSettings, plan_tasks
 from dpveil.batch.workers import usual_jobs
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
@@ -104,7 +104,7 @@ def test_what_an_ended_run_has_drawn_is_not_drawn_again(
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    given = Choices(method=DPPix(epsilon=1, block=4, neighbourhood=4), regions=[parse("whole")], seed=1)
+    given = RunSettings(method=DPPix(epsilon=1, block=4, neighbourhood=4), regions=[parse("whole")], seed=1)
     ended = release_all(plan_tasks([Path("in")], Path("two")), given, step=interrupt)
     assert ended.untried
     assert not Path("two/a.tar").exists()
@@ -231,7 +231,7 @@ def test_a_shard_that_changes_under_a_run_is_paid_for_no_more() -> None:
             if change == "a folder":
                 Path("a.tar").mkdir()
             method = DPPix(epsilon=1, block=4, neighbourhood=4)
-            given = Choices(method=method, regions=[parse("whole")], ledger=ledger, subject="album")
+            given = RunSettings(method=method, regions=[parse("whole")], ledger=ledger, subject="album")
             report = release_all(tasks, given)
             assert (counts(report), ledger.check().debits, Path("out").exists()) == ((0, 0, 2), 0, True)
             assert {"replaced": "changed since", "removed": "does not exist"}.get(change, "") in reasons(

@@ -16,7 +16,7 @@ from dpveil.batch.remote_output import plan_remote_tasks
 from dpveil.batch.report import Report
 from dpveil.batch.run import release_all
 from dpveil.batch.shards import Shards
-from dpveil.batch.tasks import Choices
+from dpveil.batch.tasks import RunSettings
 from dpveil.core.urls import Url, place
 from dpveil.errors import DPVeilError, PhotoError, UsageError
 from dpveil.io import urls
@@ -48,7 +48,7 @@ def released(source: str = IN, out: str = OUT, jobs: int = 1, **changes: Any) ->
     if "ledger" in changes:
         settings["subject"] = "album"
     return release_all(
-        plan_remote_tasks([place(source)], place(out)), Choices(**settings | changes), jobs=jobs
+        plan_remote_tasks([place(source)], place(out)), RunSettings(**settings | changes), jobs=jobs
     )
 
 

@@ -15,7 +15,7 @@ from dpveil import cli
 from dpveil.batch.labels import Labels
 from dpveil.batch.report import Report
 from dpveil.batch.run import release_all
-from dpveil.batch.tasks import Choices, plan_tasks
+from dpveil.batch.tasks import RunSettings, plan_tasks
 from dpveil.errors import UsageError
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
@@ -117,7 +117,7 @@ def run(path: Path, names: str = "keep", out: str = "out", **changes: object) ->
     labels = Labels(path, inputs, tasks, to)
     settings = {"method": DPPix(epsilon=1, block=4, neighbourhood=4), "regions": [parse("4,4,16,16")]}
     every = {"if_none": None, "seed": 1, "max_pixels": 10_000, "force": False, **settings, **changes}
-    report = release_all(tasks, Choices(**every))  # type: ignore[arg-type]
+    report = release_all(tasks, RunSettings(**every))  # type: ignore[arg-type]
     labels.write(report, labels.place)
     return labels.place, report
 

@@ -12,7 +12,7 @@ import dpveil
 from dpveil.core.guarantee import KINDS, RELATIONS, Guarantee, Relation, Scope
 from dpveil.core.parameters import Between, Count, OptionalCount, OptionalProbability, Positive
 from dpveil.core.photo import Photo
-from dpveil.core.region import Box, Covered, Region
+from dpveil.core.region import Box, CoverageDigests, Region
 from dpveil.core.region_origin import Origin
 from dpveil.errors import InvalidParameter
 
@@ -164,8 +164,8 @@ LEVELS = np.arange(12 * 10 * 3, dtype=np.uint16).astype(np.uint8).reshape(12, 10
 PHOTO = Photo(LEVELS)
 
 
-def of(*regions: Region, photo: Photo = PHOTO, relation: Relation = EVERY) -> Covered:
-    return Covered.of(photo, regions or [Region.whole(photo)], relation)
+def of(*regions: Region, photo: Photo = PHOTO, relation: Relation = EVERY) -> CoverageDigests:
+    return CoverageDigests.of(photo, regions or [Region.whole(photo)], relation)
 
 
 def masked(box: Box, *pixels: tuple[int, int]) -> Region:
@@ -238,7 +238,7 @@ def test_a_plan_covers_what_it_replaces() -> None:
 
 
 def test_digests_come_back_from_json() -> None:
-    assert Covered.from_json(of().to_json()) == of()
+    assert CoverageDigests.from_json(of().to_json()) == of()
 
 
 def test_a_representation_has_no_digest() -> None:

@@ -102,7 +102,7 @@ def test_a_bucket_is_released_by_two_processes_and_a_rerun_does_what_is_missing(
     originals = put_photos(bucket, 3)
     code, told, err = ended(started("--jobs", "2", "--manifest", "rows.csv", *PAYS))
     assert (code, len(told["released"])) == (0, 3), err
-    assert told["released"][0]["certificate"] == "s3://bucket/out/00.png.png.certificate.json"
+    assert told["released"][0]["certificate"] == "s3://bucket/out/00.png.certificate.json"
     check_bucket(bucket, originals)
     first = stored(bucket)
     assert len(first) == 6

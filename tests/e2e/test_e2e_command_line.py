@@ -17,7 +17,7 @@ from PIL import Image
 
 import dpveil
 from dpveil.cli import run
-from dpveil.faces.attributes import Attributes
+from dpveil.faces.attributes_method import Attributes
 
 PROGRAM = [sys.executable, "-c", "from dpveil.cli import main; main()"]
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]

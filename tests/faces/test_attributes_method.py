@@ -14,8 +14,8 @@ from dpveil.assets.reference import Reference
 from dpveil.assets.trained_files import installed_path
 from dpveil.errors import InvalidParameter, ModelError, UnknownName, UsageError
 from dpveil.faces.attribute_model import VALUES
-from dpveil.faces.attributes import HEADS as HEADS_KIND
-from dpveil.faces.attributes import Attributes
+from dpveil.faces.attributes_method import HEADS as HEADS_KIND
+from dpveil.faces.attributes_method import Attributes
 from dpveil.faces.face_gallery import FRAME
 from dpveil.faces.geometry.view import View
 from dpveil.faces.released import HeadFace

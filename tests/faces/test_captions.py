@@ -12,11 +12,11 @@ from facespace_made import HEAD, Flat, captioned, replaced
 import dpveil
 from dpveil import Photo
 from dpveil.core.region import Box
-from dpveil.faces.objects import COVER
+from dpveil.faces.mixed_placement import COVER
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces, Text
 from dpveil.regions.faces import Detections, Search
-from dpveil.regions.things import Rows
+from dpveil.regions.other_finders import Rows
 from dpveil.release.words import FACES_TOO
 
 pytest.importorskip("dlib")

@@ -14,7 +14,7 @@ from dpveil.assets import save
 from dpveil.assets.reference import terms_of
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 from dpveil.faces.face_gallery import FaceGallery, webp
-from dpveil.faces.gallery import Gallery
+from dpveil.faces.gallery_method import Gallery
 from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.mechanisms.latent.base import TIME
 from dpveil.noise.bits import SeededBits

@@ -19,7 +19,7 @@ from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import Origin
 from dpveil.errors import NoRegion, RegionError
 from dpveil.faces import Attributes
-from dpveil.faces.heads import CUT_NOTE, Heads
+from dpveil.faces.head_placement import CUT_NOTE, HeadPlacement
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import Step
 from dpveil.regions import Faces
@@ -67,7 +67,7 @@ def test_after_the_draw_no_protected_pixel_is_read(photo: Photo, protect: str, c
     method = Flat() if protect == "face" else whole_heads(protect=protect)
     there = [Region(Box(*map(int, box.split(",")))) for box in (FACE, "300,240,60,70")]
     heads = method.place(photo, there)
-    assert isinstance(heads, Heads)
+    assert isinstance(heads, HeadPlacement)
     first = heads.draw(SeededBits(1), ())
     hidden = np.zeros(photo.image.shape[:2], bool)
     for region in heads.regions:
@@ -121,7 +121,7 @@ def test_a_portrait_is_released_whatever_goes_wrong(photo: Photo, monkeypatch: p
     def fails(*_: object, **__: object) -> None:
         raise cv2.error("colours of one kind only")
 
-    monkeypatch.setattr("dpveil.faces.heads.place", fails)
+    monkeypatch.setattr("dpveil.faces.head_placement.place", fails)
     assert (dpveil.obfuscate(photo, Flat(), regions="whole", bits=SeededBits(1)).image == 90).all()
     with pytest.raises(cv2.error):
         dpveil.obfuscate(photo, Flat(), regions=FACE, bits=SeededBits(1))
@@ -176,7 +176,7 @@ def test_faces_that_are_read_for_each_other_are_noted(photo: Photo, one, other, 
     origins = [Origin("face", number=n, found=True) for n in (1, 2)]
     found = [Region(Box(*box), origin=origin) for box, origin in zip((one, other), origins, strict=True)]
     heads = Flat(placing="box").place(photo, found)
-    assert isinstance(heads, Heads)
+    assert isinstance(heads, HeadPlacement)
     assert not heads.regions[0].box.overlaps(heads.regions[1].box), "certificates would say so"
     different = []
     for n in (0, 1):

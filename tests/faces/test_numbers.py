@@ -15,7 +15,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError
 from dpveil.faces import Attributes
-from dpveil.faces import heads as heads_file
+from dpveil.faces import head_placement as heads_file
 from dpveil.faces.geometry import place
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces, Finder

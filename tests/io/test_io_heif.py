@@ -13,11 +13,11 @@ from PIL import Image
 
 import dpveil.io as dio
 from dpveil import processes
-from dpveil.core.photo import Grid
+from dpveil.core.photo import BlockGrid
 from dpveil.errors import PhotoError
 from heic_samples import box, container, heic, pictured, size, tiled
 
-BLOCKS = {"HEIC": Grid(1, 1, margin=48, codec="HEIC"), "AVIF": Grid(1, 1, margin=80, codec="AVIF")}
+BLOCKS = {"HEIC": BlockGrid(1, 1, margin=48, codec="HEIC"), "AVIF": BlockGrid(1, 1, margin=80, codec="AVIF")}
 ALPHA = (b"auxC", bytes(4) + b"urn:mpeg:mpegB:cicp:systems:auxiliary:alpha\0")
 
 

@@ -9,7 +9,7 @@ from io_samples import chunk, file_bytes, picture
 from PIL import Image
 
 import dpveil.io as dio
-from dpveil.core.photo import Grid, Photo
+from dpveil.core.photo import BlockGrid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.regions.tiling import grow
 
@@ -62,14 +62,14 @@ def test_orientation_in_xmp_and_after_the_pixels_is_applied(put):
 
 
 GRIDS = {
-    1: Grid(16, 8),
-    2: Grid(16, 8, x0=50 % 16),
-    3: Grid(16, 8, x0=50 % 16, y0=30 % 8),
-    4: Grid(16, 8, y0=30 % 8),
-    5: Grid(8, 16),
-    6: Grid(8, 16, x0=30 % 8),
-    7: Grid(8, 16, x0=30 % 8, y0=50 % 16),
-    8: Grid(8, 16, y0=50 % 16),
+    1: BlockGrid(16, 8),
+    2: BlockGrid(16, 8, x0=50 % 16),
+    3: BlockGrid(16, 8, x0=50 % 16, y0=30 % 8),
+    4: BlockGrid(16, 8, y0=30 % 8),
+    5: BlockGrid(8, 16),
+    6: BlockGrid(8, 16, x0=30 % 8),
+    7: BlockGrid(8, 16, x0=30 % 8, y0=50 % 16),
+    8: BlockGrid(8, 16, y0=50 % 16),
 }
 
 
@@ -82,11 +82,11 @@ def test_the_grid_turns_with_the_photo(put, value):
 @pytest.mark.parametrize(
     ("factors", "grid"),
     [
-        (0x411111, Grid(32, 8)),
-        (0x221111, Grid(16, 16)),
-        (0x211111, Grid(16, 8)),
-        (0x121111, Grid(8, 16)),
-        (0x111111, Grid(8, 8, margin=0)),
+        (0x411111, BlockGrid(32, 8)),
+        (0x221111, BlockGrid(16, 16)),
+        (0x211111, BlockGrid(16, 8)),
+        (0x121111, BlockGrid(8, 16)),
+        (0x111111, BlockGrid(8, 8, margin=0)),
     ],
 )
 def test_the_grid_is_that_of_the_sampling_factors(put, factors, grid):
@@ -97,10 +97,10 @@ def test_the_grid_is_that_of_the_sampling_factors(put, factors, grid):
 
 def test_a_grey_jpeg_has_small_blocks_whatever_its_factors(put):
     data = bytearray(file_bytes(np.full((20, 20), 9, np.uint8), "jpeg"))
-    assert dio.read(put(bytes(data))).grid == Grid(8, 8, margin=0)
+    assert dio.read(put(bytes(data))).grid == BlockGrid(8, 8, margin=0)
     frame = data.index(b"\xff\xc0")
     data[frame + 11] = 0x22
-    assert dio.read(put(bytes(data))).grid == Grid(8, 8, margin=0)
+    assert dio.read(put(bytes(data))).grid == BlockGrid(8, 8, margin=0)
 
 
 def encodings():
@@ -147,7 +147,7 @@ def test_the_margin_is_needed(put):
     both = [dio.read(put(image, "a.jpg", quality=95, subsampling=2)) for image in (scene, other)]
     changed = (both[0].image != both[1].image).any(axis=2)
     assert changed[15].any()
-    blocks = Photo(scene, Grid(16, 16, margin=0, codec="Other"))
+    blocks = Photo(scene, BlockGrid(16, 16, margin=0, codec="Other"))
     assert grow(Region(Box(16, 16, 16, 16)), blocks).box == Box(16, 16, 16, 16)
     assert grow(Region(Box(16, 16, 16, 16)), both[0]).box == Box(15, 15, 18, 18)
     assert not changed[:15].any()
@@ -162,5 +162,5 @@ def test_lossy_webp_is_honest_about_its_spill(put):
     changed = (both[0].image != both[1].image).any(axis=2)
     changed[grow(Region(Box(20, 20, 30, 30)), both[0]).box.slices] = False
     assert changed.any()
-    assert both[0].grid == Grid(16, 16, margin=8, codec="WebP")
+    assert both[0].grid == BlockGrid(16, 16, margin=8, codec="WebP")
     assert dio.read(put(scene, "a.webp", lossless=True)).grid is None

@@ -16,7 +16,7 @@ import dpveil
 from dpveil.core.jpeg_blocks import BLOCK_SIDE, JpegBlocks
 from dpveil.core.region import Box, hidden_pixels
 from dpveil.errors import PhotoError
-from dpveil.faces.attributes import Attributes
+from dpveil.faces.attributes_method import Attributes
 from dpveil.io.jpeg import jpeg_file
 from dpveil.io.writing import only_picture
 from dpveil.ledger import Limit

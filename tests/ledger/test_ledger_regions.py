@@ -16,15 +16,15 @@ import pytest
 from budgets import cost, ended, forked, made, url_of
 
 import dpveil
-from dpveil.core.region import Covered
+from dpveil.core.region import CoverageDigests
 from dpveil.errors import BudgetRefused, InvalidParameter, LedgerError, RegionsDiffer
 from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.entries import Debit, Part, make_entry, parse, part_of, unit_of
 
 PHOTO = np.arange(16 * 16, dtype=np.uint8).reshape(16, 16)
 LEFT, RIGHT = "0,0,8,16", "8,0,8,16"
-A, B = Covered(b"a" * 32, b"1" * 32), Covered(b"a" * 32, b"2" * 32)
-OTHER = Covered(b"b" * 32, b"2" * 32)
+A, B = CoverageDigests(b"a" * 32, b"1" * 32), CoverageDigests(b"a" * 32, b"2" * 32)
+OTHER = CoverageDigests(b"b" * 32, b"2" * 32)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield opened
 
 
-def pay(ledger: Ledger, covered: Covered | None, subject: str = "album", **more: Any) -> None:
+def pay(ledger: Ledger, covered: CoverageDigests | None, subject: str = "album", **more: Any) -> None:
     ledger.reserve(subject, cost(1), "k", again=True, covered=covered, **more).commit()
 
 
@@ -140,7 +140,7 @@ def test_processes_that_race_release_one_part_of_a_photo(tmp_path: Path) -> None
         with Ledger(url_of(path)) as ledger:
             for number in range(20):
                 with suppress(RegionsDiffer):
-                    pay(ledger, Covered(bytes([number]) * 32, bytes([me]) * 32), f"album/{me}")
+                    pay(ledger, CoverageDigests(bytes([number]) * 32, bytes([me]) * 32), f"album/{me}")
 
     ended([forked(partial(work, me)) for me in range(4)])
     with Ledger(url_of(path)) as ledger:
@@ -155,7 +155,7 @@ def test_photos_and_pixels_are_kept_under_the_ledgers_secret(tmp_path: Path) -> 
     for name in ("one.db", "two.db"):
         with made(tmp_path / name) as ledger:
             pay(ledger, covered)
-            pay(ledger, Covered(b"b" * 32, covered.pixels))
+            pay(ledger, CoverageDigests(b"b" * 32, covered.pixels))
             seen |= {value for part in parts(ledger) if part for value in (part.photo, part.covered)}
     assert len(seen) == 8, "not even the same pixels of two photos are seen to be the same"
     kept = path.read_bytes()
@@ -244,7 +244,7 @@ def test_what_is_no_part_of_a_photo_is_refused(ledger: Ledger, wrong: Any) -> No
 def test_the_key_of_a_unit_is_never_that_of_a_photo() -> None:
     """Two HMACs under one secret: no message of one is a message of the other."""
     secret, key = "ab" * 32, b"key"
-    part = part_of(secret, Covered(hashlib.sha256(key).digest(), bytes(32)), False)
+    part = part_of(secret, CoverageDigests(hashlib.sha256(key).digest(), bytes(32)), False)
     units = {unit_of(secret, subject, key) for subject in ("a", "photo", "covered")}
     assert not units & {part.photo, part.covered}
 

@@ -15,7 +15,7 @@ from PIL import Image
 from skimage import data
 
 import dpveil
-from dpveil.core.photo import Grid, Photo
+from dpveil.core.photo import BlockGrid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import NoRegion, RegionError
 from dpveil.faces import Attributes
@@ -27,7 +27,7 @@ from dpveil.regions.boxes import box_around, box_within
 from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.spec import TABLE
-from dpveil.regions.tiling import grow, grown_mask, reach
+from dpveil.regions.tiling import box_growing_into, grow, grown_mask
 from dpveil.release.words import CHANNELS, FACE_BOX, FACE_COUNT, MASKED, NO_OTHER_FACE, STORED, TABLES
 
 needs_centerface = pytest.mark.skipif(not CenterFace.is_installed(), reason="needs dpveil install faces")
@@ -88,7 +88,7 @@ def test_small_faces_are_left_only_when_asked(fake, photo):
     assert len(Faces(min_face=101, long_side=100)(wide)) == 2
 
 
-# Choices
+# RunSettings
 
 
 def test_only_and_except(fake, photo):
@@ -202,7 +202,7 @@ def test_no_face_releases_nothing(fake, photo):
 
 def test_the_scope_names_box_count_and_every_other_face(fake, tmp_path):
     image = np.zeros((80, 100, 3), np.uint8)
-    release = dpveil.obfuscate(Photo(image, Grid(8, 8)), regions=Faces(), **SPENDING)
+    release = dpveil.obfuscate(Photo(image, BlockGrid(8, 8)), regions=Faces(), **SPENDING)
     certificate = release.certificate
     assert [record.label.partition(",")[0] for record in certificate.regions] == [
         "face 1",
@@ -232,7 +232,7 @@ def test_a_box_too_thin_for_floats_has_a_pixel(fake, photo):
 FACE_NOISE = {"method": "dp-pix", "epsilon": 20, "block": 4, "neighbourhood": 16}
 PIXELS = DPPix(epsilon=20, block=4, neighbourhood=16)
 HEADS = Attributes(attributes="none", protect="head", placing="box")
-GRIDS = [None, Grid(8, 8), Grid(16, 16), Grid(16, 8, x0=3, y0=5)]
+GRIDS = [None, BlockGrid(8, 8), BlockGrid(16, 16), BlockGrid(16, 8, x0=3, y0=5)]
 CROWD = [[40 * c + 10.0, 40 * r + 10.0, 20.0, 20.0, 0.9] for r in range(3) for c in range(4)]
 """Four by three faces of 20 pixels; with a margin of 2, each reaches over all its neighbours."""
 
@@ -295,7 +295,7 @@ def test_nothing_that_is_covered_leaves_traces_in_what_is_kept(grid):
         grown = grow(whole, photo)
         assert not grown.touches(kept)
         assert grown.mask is not None
-        zone = reach(kept, grid)
+        zone = box_growing_into(kept, grid)
         for py in range(0, 90, 3):
             for px in range(0, 100, 3):
                 dot = grow(Region(Box(px, py, 1, 1)), photo)
@@ -308,7 +308,7 @@ def test_a_cut_region_still_covers_all_the_blocks_that_its_pixels_touch(grid):
     kept = Box(40, 30, 20, 20)
     start = Box(10, 10, 70, 70)
     bare = np.ones((70, 70), bool)
-    zone = reach(kept, grid)
+    zone = box_growing_into(kept, grid)
     bare[max(0, zone.y - 10) : zone.y + zone.h - 10, max(0, zone.x - 10) : zone.x + zone.w - 10] = False
     grown = grow(Region(start, kept=(Region(kept),)), photo)
     assert grown.mask is not None
@@ -335,7 +335,7 @@ def test_a_face_that_would_have_to_be_cut_itself_is_refused_with_the_list_that_w
     given.rows = [[10, 10, 20, 20, 0.9], [31, 12, 20, 20, 0.8]]
     dpveil.plan(picture(), regions=Faces(exclude=(1,)), **FACE_NOISE)
     with pytest.raises(RegionError):  # in one block of the JPEG
-        dpveil.plan(Photo(picture(), Grid(16, 16)), regions=Faces(exclude=(1,)), **FACE_NOISE)
+        dpveil.plan(Photo(picture(), BlockGrid(16, 16)), regions=Faces(exclude=(1,)), **FACE_NOISE)
 
 
 @pytest.mark.parametrize("other", ["whole", "60,60,20,20", "mask"])
@@ -357,8 +357,8 @@ def outcomes(given, method, shown, scenes):
     for scene in range(scenes):
         row = [rng.uniform(36, 52), 44.0, *rng.uniform(19, 23, 2), 0.8]
         given.rows = [[10, 40, 32, 32, 0.9], row]
-        photo = Photo(picture(), Grid(8, 8) if scene % 2 else None)
-        meet = box_around(row, photo, Fraction(0)).overlaps(reach(Box(10, 40, 32, 32), photo.grid))
+        photo = Photo(picture(), BlockGrid(8, 8) if scene % 2 else None)
+        meet = box_around(row, photo, Fraction(0)).overlaps(box_growing_into(Box(10, 40, 32, 32), photo.grid))
         asked = finder(photo) if method.order is None else finder.in_order(photo, method.order)
         try:
             released = bool(method.place(photo, asked).regions)

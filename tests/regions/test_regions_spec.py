@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from dpveil import obfuscate, regions
-from dpveil.core.photo import Grid, Photo
+from dpveil.core.photo import BlockGrid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import Origin
 from dpveil.errors import InvalidParameter, RegionError
@@ -115,7 +115,7 @@ def test_a_finder_and_a_region_pass_through(photo):
 
 
 @pytest.mark.parametrize("box", [(-2, 0, 1, 5), (28, 0, 10, 10), (-2, -3, 1, 1), (40, 0, 5, 5)])
-@pytest.mark.parametrize("grid", [None, Grid(8, 8)])
+@pytest.mark.parametrize("grid", [None, BlockGrid(8, 8)])
 def test_a_finder_of_the_users_own_cannot_leave_the_photo(photo, box, grid):
     """Negative places counted from the other side: other pixels were replaced than certified."""
 
@@ -205,7 +205,7 @@ def test_a_seam_reads_no_protected_pixel(photo, spec):
 QUICK = settings(derandomize=True, max_examples=80, deadline=None)
 
 
-def by_definition(inside: np.ndarray, grid: Grid) -> np.ndarray:
+def by_definition(inside: np.ndarray, grid: BlockGrid) -> np.ndarray:
     """Every pixel at most `margin` rows and columns from a block that holds a pixel of the region."""
     height, width = inside.shape
     row = (np.arange(height) - grid.y0) // grid.height
@@ -232,7 +232,7 @@ def cases(draw):
     height, width = draw(st.integers(1, 40)), draw(st.integers(1, 40))
     w, h = draw(st.sampled_from([8, 16, 32])), draw(st.sampled_from([8, 16]))
     x0, y0 = draw(st.integers(0, w - 1)), draw(st.integers(0, h - 1))
-    grid = Grid(w, h, x0, y0, draw(st.sampled_from([0, 1, 8])), codec="Other")
+    grid = BlockGrid(w, h, x0, y0, draw(st.sampled_from([0, 1, 8])), codec="Other")
     x, y = draw(st.integers(0, width - 1)), draw(st.integers(0, height - 1))
     box = Box(x, y, draw(st.integers(1, width - x)), draw(st.integers(1, height - y)))
     mask = np.random.default_rng(draw(st.integers(0, 99))).random((box.h, box.w)) < 0.05
@@ -261,16 +261,16 @@ def test_masks_grow_as_defined(case):
 
 
 def test_the_label_says_that_it_grew_and_only_then():
-    photo = Photo(np.zeros((64, 64), np.uint8), Grid(16, 16))
+    photo = Photo(np.zeros((64, 64), np.uint8), BlockGrid(16, 16))
     found = find(photo, ["20,20,4,4", "whole", "1,1,2,2"])
     assert [region.label for region in found] == [
         "box 1, grown to the JPEG blocks",
         "whole photo",
         "box 2, grown to the JPEG blocks",
     ]
-    webp = Photo(photo.image, Grid(16, 16, margin=8, codec="WebP"))
+    webp = Photo(photo.image, BlockGrid(16, 16, margin=8, codec="WebP"))
     assert find(webp, ["20,20,4,4"])[0].label == "box, grown to the WebP blocks"
-    aligned = Photo(photo.image, Grid(16, 16, margin=0, codec="Other"))
+    aligned = Photo(photo.image, BlockGrid(16, 16, margin=0, codec="Other"))
     assert find(aligned, ["16,16,16,32"])[0].label == "box"
 
 

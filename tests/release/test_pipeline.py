@@ -17,7 +17,7 @@ from PIL import Image
 import dpveil
 from dpveil.accounting.meaning import NONE
 from dpveil.core.certificate import OTHERS, SEEDED, UNPROTECTED
-from dpveil.core.photo import Grid
+from dpveil.core.photo import BlockGrid
 from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import Origin
 from dpveil.errors import (
@@ -196,7 +196,7 @@ def test_a_mask_leaves_its_silhouette_in_the_clear_and_lowers_nothing():
 
 
 def test_regions_of_a_jpeg_grow_and_say_so():
-    photo = dpveil.Photo(ramp(64, 64), Grid(16, 16), notes=("its colour profile was applied",))
+    photo = dpveil.Photo(ramp(64, 64), BlockGrid(16, 16), notes=("its colour profile was applied",))
     release = private("20,20,4,4", photo=photo, epsilon=20)
     certificate = release.certificate
     assert certificate.guarantees[0].scope.covers.startswith(
@@ -213,7 +213,7 @@ def test_regions_of_a_jpeg_grow_and_say_so():
 
 @pytest.mark.parametrize(("codec", "block", "margin"), [("WebP", 16, 8), ("HEIC", 64, 16), ("AVIF", 128, 16)])
 def test_traces_that_prediction_spreads_are_named_in_the_clear(codec, block, margin):
-    photo = dpveil.Photo(ramp(150, 150), Grid(block, block, margin=margin, codec=codec))
+    photo = dpveil.Photo(ramp(150, 150), BlockGrid(block, block, margin=margin, codec=codec))
     for box in ("20,20,4,4", "8,8,9,9"):
         certificate = private(box, photo=photo, epsilon=20).certificate
         assert TRACES.format(codec) in certificate.guarantees[0].scope.in_the_clear

@@ -17,7 +17,7 @@ from dpveil.core.region import Box, RegionRecord
 from dpveil.core.region_origin import Origin
 from dpveil.errors import NoRegion, UnknownName
 from dpveil.regions import Finder
-from dpveil.release.words import stays
+from dpveil.release.words import kept_faces_sentences
 
 
 class Nobody(Finder):
@@ -245,8 +245,8 @@ KEPT = "faces margin=0 except=2"
 )  # fmt: skip
 def test_faces_that_stay_are_named(finder: str, said: list[str]) -> None:
     face = RegionRecord(Box(0, 0, 9, 9), Origin("face", finder, number=1, found=True))
-    assert list(stays([finder], [face])) == said
-    assert stays([finder], [replace(face, origin=Origin("whole", fallback=True))]) == ()
+    assert list(kept_faces_sentences([finder], [face])) == said
+    assert kept_faces_sentences([finder], [replace(face, origin=Origin("whole", fallback=True))]) == ()
 
 
 def test_grey_survives_formats_without_grey(tmp_path):

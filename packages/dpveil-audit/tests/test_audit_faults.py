@@ -14,7 +14,7 @@ import pytest
 from dpveil.codecs import network_codecs
 from dpveil.codecs.network_codecs import EncoderDecoder
 from dpveil.core.region import Region
-from dpveil.faces import Attributes, Latent, heads
+from dpveil.faces import Attributes, Latent, head_placement
 from dpveil.faces.latent import DecoderInputs
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse, RankChoice
 from dpveil.mechanisms.latent import CroftMetric, directional
@@ -91,7 +91,7 @@ def a_round_without_noise(patch):
 
 
 def not_grown(patch):
-    for module in (heads, base):
+    for module in (head_placement, base):
         patch.setattr(module, "grow", lambda region, photo: region)
 
 
@@ -226,7 +226,7 @@ FAULTS: dict[str, tuple[str, str, Plant]] = {
     "filling from hidden pixels": (
         "recombination",
         "hidden",
-        changed(heads, "recombine", shows_what_was_there),
+        changed(head_placement, "recombine", shows_what_was_there),
     ),
 }
 

@@ -29,11 +29,11 @@ from dpveil.assets.networks import Network
 from dpveil.assets.trained_files import default_path, save
 from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError
-from dpveil.faces.attributes import Attributes
+from dpveil.faces.attributes_method import Attributes
 from dpveil.faces.geometry import light
 from dpveil.faces.geometry.head_frame import HeadFrame, Shape, between, pixel_grid
 from dpveil.faces.geometry.view import seen
-from dpveil.faces.heads import Heads, without_their_chroma
+from dpveil.faces.head_placement import HeadPlacement, without_their_chroma
 from dpveil.faces.recombine import recombine, shown_place
 from dpveil.faces.surroundings import FINE, LIGHTS, PLANES, SurroundingsNetwork
 from dpveil.noise.bits import SeededBits
@@ -92,7 +92,7 @@ def examples(paths: Sequence[Path]) -> Iterator[tuple[Planes, Planes]]:
         if not isinstance(photo, Photo):
             continue
         try:
-            heads = Heads(photo, finder(photo), method)
+            heads = HeadPlacement(photo, finder(photo), method)
         except DPVeilError:
             continue
         crops = np.stack([method.blank_crop for _ in heads.places])

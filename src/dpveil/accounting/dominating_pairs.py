@@ -20,7 +20,7 @@ import numpy as np
 
 from dpveil.accounting.account import Account
 from dpveil.accounting.zcdp import MOST_DRAWS, SMALLEST_DELTA, float_slack, zcdp_epsilon
-from dpveil.core.arrays import Float64
+from dpveil.core.array_types import Float64
 from dpveil.errors import NoiseError
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, log_above

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float
+from dpveil.core.array_types import Float
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.rationals import Json, float_above, show
 from dpveil.errors import InvalidParameter, UnknownName

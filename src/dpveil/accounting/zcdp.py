@@ -24,7 +24,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float, Int64
+from dpveil.core.array_types import Float, Int64
 from dpveil.core.parameters import probability
 from dpveil.core.rationals import Number, exact, float_above
 from dpveil.errors import InvalidParameter

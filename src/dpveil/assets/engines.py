@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from dpveil import processes
-from dpveil.core.arrays import Float32
+from dpveil.core.array_types import Float32
 from dpveil.errors import InstallationWarning, UnknownName, UsageError
 from dpveil.opencv import cv2
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpveil.assets.confined_networks import Confined
 from dpveil.assets.engines import Engine, fastest
-from dpveil.core.arrays import Float32
+from dpveil.core.array_types import Float32
 from dpveil.errors import ModelError
 
 MOST_NETWORK_BYTES: Final = 1 << 25  # largest network in bytes

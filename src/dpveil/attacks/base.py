@@ -11,7 +11,7 @@ from typing import ClassVar, Final, Generic, TypeVar
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float64, Int64, UInt8
+from dpveil.core.array_types import Bool, Float64, Int64, UInt8
 from dpveil.core.rationals import Json
 
 MOST: Final = 50_000  # most answers that are kept; beyond that, all are forgotten

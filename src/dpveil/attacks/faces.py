@@ -15,7 +15,7 @@ from dpveil.assets.trained_files import default_path
 from dpveil.attacks.base import CONTEXT, PIXELS, Memo, View
 from dpveil.attacks.patches import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
-from dpveil.core.arrays import Float64, UInt8
+from dpveil.core.array_types import Float64, UInt8
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import ModelError, RegionError, UsageError

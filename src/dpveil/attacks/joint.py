@@ -15,7 +15,7 @@ from dpveil.attacks.measures import standard
 from dpveil.attacks.preprocessing import Wrapped
 from dpveil.attacks.surroundings import Context, Placement
 from dpveil.attacks.vectors import check_people
-from dpveil.core.arrays import Bool, Float64
+from dpveil.core.array_types import Bool, Float64
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter
 

@@ -13,7 +13,7 @@ from dpveil.attacks.base import PIXELS, Background, View
 from dpveil.attacks.patches import OUTSIDE, TOP, patch
 from dpveil.attacks.preprocessing import Undo, Wrapped
 from dpveil.attacks.vectors import SIDE, VectorAttack, Vectors
-from dpveil.core.arrays import Bool, Float32
+from dpveil.core.array_types import Bool, Float32
 
 
 @dataclass(frozen=True)

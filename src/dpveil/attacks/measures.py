@@ -13,7 +13,7 @@ import numpy as np
 
 from dpveil.attacks.base import Scores
 from dpveil.attacks.vectors import UNKNOWN
-from dpveil.core.arrays import Bool, Float64, Int64
+from dpveil.core.array_types import Bool, Float64, Int64
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
 

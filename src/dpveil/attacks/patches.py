@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from dpveil.attacks.base import Background, View
-from dpveil.core.arrays import Float64, UInt8
+from dpveil.core.array_types import Float64, UInt8
 from dpveil.core.region import Box
 
 OUTSIDE: Final = 127  # level of what lies around a region within its box

@@ -14,7 +14,7 @@ from dpveil.attacks.base import Background, View
 from dpveil.attacks.patches import TOP, has_colour, largest_box, small
 from dpveil.attacks.preprocessing import Undo, Wrapped
 from dpveil.attacks.vectors import check_people
-from dpveil.core.arrays import Float64, Int64
+from dpveil.core.array_types import Float64, Int64
 from dpveil.postprocessing import opens, parse
 
 

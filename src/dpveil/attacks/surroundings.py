@@ -13,14 +13,14 @@ from dpveil.attacks.base import CONTEXT, PLACEMENT, Background, View
 from dpveil.attacks.patches import largest_box
 from dpveil.attacks.preprocessing import Undo, Wrapped
 from dpveil.attacks.vectors import VectorAttack, Vectors
-from dpveil.core.arrays import Bool, Float64, UInt8
+from dpveil.core.array_types import Bool, Float64, UInt8
 from dpveil.errors import InvalidParameter
 
 PAINT: Final = 128  # the level of painted pixels
 
 
 @dataclass(frozen=True)
-class Outside(Wrapped):
+class GreyedRegions(Wrapped):
     """Sees releases, and the clean photos, with their regions in one grey: outline and surroundings are left.
 
     `outside(network)` is a small network that learns people from their surroundings.

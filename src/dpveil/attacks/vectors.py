@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 
 from dpveil.attacks.base import PIXELS, Attack, Background, Fitted, Scores, View
 from dpveil.attacks.patches import has_colour, small
-from dpveil.core.arrays import Float64, Int64
+from dpveil.core.array_types import Float64, Int64
 from dpveil.errors import InvalidParameter
 
 Vectors = Float64[np.ndarray, "n d"]

@@ -47,7 +47,7 @@ from dpveil.io.screening import foreign_name, format_name
 from dpveil.io.unreadable import COPY_AGAIN, Refused
 from dpveil.io.untrusted import open_untrusted, too_large, without_blocking
 from dpveil.io.urls import opened_url, start_reading
-from dpveil.release.documents import MOST_PAGES, page_name
+from dpveil.release.document_certificate import MOST_PAGES, page_name
 from dpveil.release.saving import SUFFIX, Read, certificate_from
 
 LONGEST_NAME: Final = 230
@@ -135,7 +135,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Held:
+class FoundRelease:
     """An image with the `name` and its certificate; one is None where it is not there.
 
     `problem` says why they are not looked at, if so.
@@ -214,7 +214,7 @@ class Tar:
         _check_columns(path, names, seen)
         return found
 
-    def held(self, file: BinaryIO, size: int) -> Iterator[Held]:
+    def held(self, file: BinaryIO, size: int) -> Iterator[FoundRelease]:
         """Yield each image with its certificate as soon as both are known, and then what lacks its other."""
         seen, waiting = set[str](), dict[str, Member]()
         certified = defaultdict[str, list[Read]](list)
@@ -227,19 +227,19 @@ class Tar:
             problem = unnamed.problem if unnamed else TWICE if name in seen else "" if member.plain else LINK
             seen.add(name)
             if problem:
-                yield Held(name, problem=problem)
+                yield FoundRelease(name, problem=problem)
             elif (other := waiting.pop(image, None)) is None:
                 waiting[image] = member
             else:
                 one, two = (other, member) if image != name else (member, other)
                 certified[_split_sample(image)[0]].append(partial(_contents, file, two))
-                yield Held(image, partial(_contents, file, one), partial(_contents, file, two))
+                yield FoundRelease(image, partial(_contents, file, one), partial(_contents, file, two))
         for image, member in waiting.items():
             key, column = _split_sample(image)
             if not any(column in _stated_columns(certificate) for certificate in certified.get(key, ())):
                 read = partial(_contents, file, member)
                 beside = member.name.endswith(SUFFIX)
-                yield Held(image, certificate=read) if beside else Held(image, read)
+                yield FoundRelease(image, certificate=read) if beside else FoundRelease(image, read)
 
     def write(self, file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
         """Write releases, each image before its certificate and the members that are kept of its sample."""
@@ -282,24 +282,28 @@ class Parquet:
 
         return read
 
-    def held(self, file: BinaryIO, size: int) -> Iterator[Held]:
+    def held(self, file: BinaryIO, size: int) -> Iterator[FoundRelease]:
         """Yield the rows; raises `Refused` for any file that is none of releases."""
         seen = set[int]()
         for row, path, image, certificate, others in any_rows(file):
             if row is None or not 0 <= row < 10**9:  # the digits of `ROW`
-                yield Held("#", problem=f"is a row of the number {row}")
+                yield FoundRelease("#", problem=f"is a row of the number {row}")
                 continue
             name = ROW.format(row)
             if row in seen:
-                yield Held(name, problem=TWICE)
+                yield FoundRelease(name, problem=TWICE)
             elif path not in (None, name):
                 problem = f"has the path {escape_text(path or '')!r}, which is not its name"
-                yield Held(name, problem=problem)
+                yield FoundRelease(name, problem=problem)
             elif others and not {*others} <= {*_stated_columns(partial(_within_limit, certificate or b""))}:
-                yield Held(name, problem=f"has other columns than its certificate states, beside {IMAGE}")
+                yield FoundRelease(
+                    name, problem=f"has other columns than its certificate states, beside {IMAGE}"
+                )
             else:
                 first = None if image is None else partial(_within_limit, image)
-                yield Held(name, first, None if certificate is None else partial(_within_limit, certificate))
+                yield FoundRelease(
+                    name, first, None if certificate is None else partial(_within_limit, certificate)
+                )
             seen.add(row)
 
     def write(self, file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
@@ -382,7 +386,7 @@ RANGE: Final = re.compile(r"([1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
 
 
 @dataclass(frozen=True)
-class Scan:
+class PageSettings:
     """How documents are read: pixels per inch, and which `pages`, as pairs of the first and the last.
 
     All are read if there are no pairs. Raises `InvalidParameter`.
@@ -396,10 +400,10 @@ class Scan:
             raise InvalidParameter("dpi", self.dpi, f"is not from {DPI[0]} to {DPI[-1]}")
 
     @classmethod
-    def of(cls, dpi: int | None, pages: str | None) -> Scan:
+    def of(cls, dpi: int | None, pages: str | None) -> PageSettings:
         """Return it for options, of which both may be left out; `pages` is such as "1-3,7".
 
-        >>> Scan.of(None, "1-3,7").pages
+        >>> PageSettings.of(None, "1-3,7").pages
         ((1, 3), (7, 7))
         """
         parts = [RANGE.fullmatch(part.strip()) for part in (pages or "").split(",")] if pages else []
@@ -419,7 +423,7 @@ class Scan:
         return sorted({number for first, last in pairs for number in range(first, last + 1)})
 
 
-ALL: Final = Scan()  # all pages, in the usual resolution
+ALL: Final = PageSettings()  # all pages, in the usual resolution
 
 
 def may_be_document(path: Path) -> bool:
@@ -454,7 +458,7 @@ class Shard:
     stamp: Stamp
     target: Path
     root: Path
-    scan: Scan | None = None
+    scan: PageSettings | None = None
 
     @property
     def archive(self) -> Archive:
@@ -477,7 +481,7 @@ NOTHING: Final = Member("", 0, 0, 0, plain=False)
 
 
 @dataclass(frozen=True)
-class Inside:
+class ArchivedPhoto:
     """A photo in a shard, and the `name` of its release in the target.
 
     `problem` says why it is not read, if so, and `remedy` what helps.
@@ -532,7 +536,7 @@ class Inside:
         return read_bytes(contents, show_path(self.source), max_pixels=max_pixels)
 
 
-def pages_inside(path: Path, target: Path, root: Path, scan: Scan) -> list[Inside]:
+def pages_inside(path: Path, target: Path, root: Path, scan: PageSettings) -> list[ArchivedPhoto]:
     """Return the pages of a document, in their order, for the PDF `target`; of one that cannot be read, one
     with its `problem`.
     """
@@ -550,18 +554,18 @@ def pages_inside(path: Path, target: Path, root: Path, scan: Scan) -> list[Insid
         numbers = scan.page_numbers(count)
     except Refused as refusal:
         shard = Shard(path, (0, 0), target, root, scan)
-        return [Inside(shard, NOTHING, "", "#", refusal.problem, refusal.remedy)]
+        return [ArchivedPhoto(shard, NOTHING, "", "#", refusal.problem, refusal.remedy)]
     shard, inside = Shard(path, stamp, target, root, scan), []
     for number in numbers:
         name = page_name(number)
         # what stands for the page: the document's bytes, the resolution, and its number
         digest = sha256(b"%s %d %d" % (whole, scan.dpi, number)).digest()
         page = Member(name, number, 1 + stamp[0] // count, 0, plain=True, digest=digest)
-        inside.append(Inside(shard, page, PurePosixPath(name).stem, name))
+        inside.append(ArchivedPhoto(shard, page, PurePosixPath(name).stem, name))
     return inside
 
 
-def photos_in_shard(path: Path, target: Path, root: Path) -> list[Inside]:
+def photos_in_shard(path: Path, target: Path, root: Path) -> list[ArchivedPhoto]:
     """Return the photos in the shard at `path`, in its order, whose releases are for the shard `target`.
 
     Left out are hidden files, files without the suffix of a picture or video, and releases with their
@@ -578,7 +582,7 @@ def photos_in_shard(path: Path, target: Path, root: Path) -> list[Inside]:
     except Refused as refusal:
         damage = refusal
     every = {member.name.removeprefix("./") for member in found}
-    photos, names = list[Inside](), set[str]()
+    photos, names = list[ArchivedPhoto](), set[str]()
     for number, member in enumerate(found, 1):
         name = member.name.removeprefix("./")
         own = name.endswith(SUFFIX) or f"{name}{SUFFIX}" in every
@@ -586,11 +590,13 @@ def photos_in_shard(path: Path, target: Path, root: Path) -> list[Inside]:
         if own or hidden or PurePosixPath(name).suffix.lower() not in PICTURES:
             continue
         if unnamed := refusal_of(name, names):
-            photos.append(Inside(shard, member, f"#{number}", f"#{number}", unnamed.problem, unnamed.remedy))
+            photos.append(
+                ArchivedPhoto(shard, member, f"#{number}", f"#{number}", unnamed.problem, unnamed.remedy)
+            )
         elif not member.plain:
-            photos.append(Inside(shard, member, name, f"#{number}", shard.archive.absent, COPY_AGAIN))
+            photos.append(ArchivedPhoto(shard, member, name, f"#{number}", shard.archive.absent, COPY_AGAIN))
         else:
-            photos.append(Inside(shard, member, name, name))
+            photos.append(ArchivedPhoto(shard, member, name, name))
         names.add(name)
     released = release_names(PurePosixPath(photo.name) for photo in photos if not photo.problem)
     photos = [
@@ -599,5 +605,5 @@ def photos_in_shard(path: Path, target: Path, root: Path) -> list[Inside]:
     ]
     if damage is not None:
         rest = ", and what follows in it is not released" if found else ""
-        photos.append(Inside(shard, NOTHING, "", "#", f"{damage.problem}{rest}", damage.remedy))
+        photos.append(ArchivedPhoto(shard, NOTHING, "", "#", f"{damage.problem}{rest}", damage.remedy))
     return photos

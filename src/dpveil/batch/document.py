@@ -24,7 +24,7 @@ from dpveil.io.names import escape_text, show_path
 from dpveil.io.unreadable import COPY, COPY_AGAIN, LINK, Refused, Unread
 from dpveil.io.untrusted import open_untrusted
 from dpveil.io.writing import flush_folder, temporary_path
-from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page
+from dpveil.release.document_certificate import MOST_BYTES, DocumentCertificate, Page
 from dpveil.release.keys import SigningKey, trusted_keys
 from dpveil.release.saving import ReleaseFiles, certificate_from, certificate_path
 from dpveil.release.verification import FORGED, Trusted, Verification, verify_pair

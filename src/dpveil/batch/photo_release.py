@@ -17,7 +17,7 @@ from dpveil.batch.remote_output import deliver, discard, release_place
 from dpveil.batch.report import RELEASED, SKIPPED, UNPAYABLE, UNWRITABLE, Report, Untried
 from dpveil.batch.resume import find_finished, matching_certificate, output_taken
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.tasks import KEEP, Choices, Task
+from dpveil.batch.tasks import KEEP, RunSettings, Task
 from dpveil.core.certificate import Certificate
 from dpveil.errors import DPVeilError, LedgerError, NoRegion, OutputError
 from dpveil.io import make_folder
@@ -66,7 +66,7 @@ class PhotoReleaser:
     outputs whose draws a ledger paid for.
     """
 
-    choices: Choices
+    choices: RunSettings
     report: Report
     released: Callable[[Task, Plan, Release | None], None]
     stop_reason: Callable[[Task], str] = lambda _: ""

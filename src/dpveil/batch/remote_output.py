@@ -14,16 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from dpveil.batch.archive_inputs import ALL, Scan, archive_of
+from dpveil.batch.archive_inputs import ALL, PageSettings, archive_of
 from dpveil.batch.state import name_hash, stage_of
-from dpveil.batch.tasks import ARGUMENTS, Choices, Task, check_outputs, in_shard, photos_of, plan_tasks
+from dpveil.batch.tasks import ARGUMENTS, RunSettings, Task, check_outputs, in_shard, photos_of, plan_tasks
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url, rebuild_url
 from dpveil.errors import OutputError, UsageError
 from dpveil.io import FORMATS, is_present, most_bytes, read_untrusted
 from dpveil.io.names import released_suffix, show_path
 from dpveil.io.unreadable import Refused
-from dpveil.io.urls import contents, object_status, put, reach, remove
+from dpveil.io.urls import check_listable, contents, object_status, put, remove
 from dpveil.io.writing import flush_folder, refusal, temporary_path
 from dpveil.release.saving import SUFFIX, certificate_path
 
@@ -35,7 +35,7 @@ def is_whole(place: Path) -> bool:
     return is_present(place) and is_present(certificate_path(place))
 
 
-def read_gathered(path: Path, choices: Choices) -> bytes:
+def read_gathered(path: Path, choices: RunSettings) -> bytes:
     """Return the contents of a file that was gathered; raises `OutputError`."""
     most = MOST_BYTES if path.name.endswith(SUFFIX) else most_bytes(choices.max_pixels)
     try:
@@ -100,7 +100,7 @@ def plan_remote_tasks(
     *,
     names: str = "keep",
     format: str | None = None,  # noqa: A002  the field's word
-    scan: Scan = ALL,
+    scan: PageSettings = ALL,
 ) -> list[Task]:
     """Return the tasks for files, folders and URLs, as `plan_tasks`; places by URL are made by `place`.
 
@@ -128,7 +128,7 @@ def _plan_url(given: list[Path], out: Url, names: str, format_: str | None) -> l
     if problem:
         raise UsageError(problem, hint=hint, arguments=ARGUMENTS)
     with putting(out):
-        reach(out if one is None else out.parent)
+        check_listable(out if one is None else out.parent)
     if one is not None:
         return check_outputs(in_shard(given[0], out, out.parent), given)
     tasks, photos = [], sorted(photos_of(given, out), key=lambda pair: str(pair[1]))
@@ -166,7 +166,7 @@ def release_place(task: Task) -> Path:
     return task.remote if there else task.output
 
 
-def deliver(task: Task, choices: Choices) -> None:
+def deliver(task: Task, choices: RunSettings) -> None:
     """Put a release that waits here where it belongs, the certificate first, and remove it here.
 
     Does nothing for one that stays here. Raises `OutputError`, whose cause is a `FileExistsError` if

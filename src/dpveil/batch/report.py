@@ -18,7 +18,7 @@ from dpveil.core.region import Region
 from dpveil.errors import DPVeilError, NoRegion, UnknownName, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import show_path
-from dpveil.release.documents import nothing_of
+from dpveil.release.document_certificate import nothing_of
 from dpveil.release.plan import Plan
 from dpveil.release.saving import certificate_path
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from dpveil.batch.document import verify_page
 from dpveil.batch.remote_output import beside_url, discard, release_place
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.tasks import KEEP, Choices, Task
+from dpveil.batch.tasks import KEEP, RunSettings, Task
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import Envelope
 from dpveil.core.region_origin import BLOCKLESS
@@ -22,7 +22,7 @@ from dpveil.io import is_present, sole_writer
 from dpveil.io.names import show_path
 from dpveil.io.urls import contents
 from dpveil.regions.spec import last_of, passes_over
-from dpveil.release.documents import number_of
+from dpveil.release.document_certificate import number_of
 from dpveil.release.keys import SigningKey
 from dpveil.release.quote import require_strength
 from dpveil.release.saving import ReleaseFiles, certificate_path, remove_leftovers
@@ -39,7 +39,7 @@ ALONE: Final = "release this one file with {force}"
 
 
 def find_finished(
-    task: Task, choices: Choices, state: State, stamp: Stamp | None
+    task: Task, choices: RunSettings, state: State, stamp: Stamp | None
 ) -> tuple[Path, Certificate] | None:
     """Return the output and certificate of an earlier run with the same settings, or None if there is none.
 
@@ -79,7 +79,7 @@ def find_finished(
 
 
 def matching_certificate(
-    output: Path, choices: Choices, found: Verification | None = None
+    output: Path, choices: RunSettings, found: Verification | None = None
 ) -> Certificate | None:
     """Return the certificate of the file `output` if it is a consistent release with these settings.
 
@@ -134,7 +134,7 @@ def _lacking(output: Path, name: str, what: str, again: str) -> DPVeilError:
     return DPVeilError(text, hint=hint, arguments=ARGUMENTS)
 
 
-def _is_alike(stated: Certificate, status: str, choices: Choices) -> bool:
+def _is_alike(stated: Certificate, status: str, choices: RunSettings) -> bool:
     """Whether a run with these settings would have made a release as this one."""
     if status == "unprotected":  # a copy that an earlier run was allowed to make
         asked = list(stated.request) == choices.settings["request"]
@@ -158,7 +158,7 @@ def _is_alike(stated: Certificate, status: str, choices: Choices) -> bool:
     )
 
 
-def released_again(choices: Choices) -> str:
+def released_again(choices: RunSettings) -> str:
     """Return the remedy for one photo, and what that costs."""
     return ALONE if choices.free else f"{ALONE}, which costs again"
 

@@ -25,7 +25,7 @@ from dpveil.batch.remote_output import WAITING, check_shared, is_whole
 from dpveil.batch.report import INTERRUPTED, PRICED, UNAFFORDABLE, Report
 from dpveil.batch.shards import gather_shards
 from dpveil.batch.state import state_path
-from dpveil.batch.tasks import Choices, Task, check_apart
+from dpveil.batch.tasks import RunSettings, Task, check_apart
 from dpveil.batch.workers import WorkerPool, check_jobs, ignore_release
 from dpveil.core.rationals import exact, show
 from dpveil.errors import BudgetExceeded, BudgetRefused, OutputError
@@ -37,7 +37,7 @@ from dpveil.release.saving import Release
 
 def release_all(
     tasks: Sequence[Task],
-    choices: Choices,
+    choices: RunSettings,
     *,
     jobs: int = 1,
     step: Callable[[], None] = lambda: None,
@@ -200,7 +200,7 @@ def prefetch(
         cv2.setNumThreads(before)
 
 
-def is_priced(choices: Choices, tasks: Sequence[Task]) -> bool:
+def is_priced(choices: RunSettings, tasks: Sequence[Task]) -> bool:
     """Whether a run is to be priced beforehand: photos are paid for, and the method costs something.
 
     The price of each is compared again when it is paid, so nothing depends on this but what is said
@@ -209,7 +209,7 @@ def is_priced(choices: Choices, tasks: Sequence[Task]) -> bool:
     return choices.ledger is not None and not choices.dry and bool(tasks) and not choices.free
 
 
-def check_price(choices: Choices, dry: Report, *, fewest: int = 2) -> None:
+def check_price(choices: RunSettings, dry: Report, *, fewest: int = 2) -> None:
     """Raise `BudgetRefused` if the ledger has less left than all releases of a run cost together.
 
     Nothing is raised for less than the `fewest` releases: of a single one, paying tells it. `dry` is the

@@ -20,7 +20,7 @@ from dpveil.batch.document import check_document, pack
 from dpveil.batch.remote_output import is_whole, read_gathered, write
 from dpveil.batch.report import FAILED, NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import output_taken
-from dpveil.batch.tasks import Choices, Task
+from dpveil.batch.tasks import RunSettings, Task
 from dpveil.core.certificate import parse_certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url
@@ -32,9 +32,9 @@ from dpveil.io.names import show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.untrusted import open_untrusted
 from dpveil.io.writing import as_output_error, refusal
-from dpveil.regions.things import ARGUMENTS as WITHOUT
-from dpveil.regions.things import NOTHING as NO_FACE
-from dpveil.release.documents import number_of
+from dpveil.regions.other_finders import ARGUMENTS as WITHOUT
+from dpveil.regions.other_finders import NOTHING as NO_FACE
+from dpveil.release.document_certificate import number_of
 from dpveil.release.saving import certificate_path, remove_leftovers
 
 LOCK: Final = "lock"
@@ -54,7 +54,7 @@ class Shards:
     """
 
     tasks: Sequence[Task]
-    choices: Choices
+    choices: RunSettings
     photos: dict[Shard, list[int]] = field(default_factory=dict)
     names: dict[Shard, dict[Path, str]] = field(default_factory=dict)
     held: set[Path] = field(default_factory=set)
@@ -256,7 +256,7 @@ class Shards:
 
 
 @contextmanager
-def gather_shards(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
+def gather_shards(tasks: Sequence[Task], choices: RunSettings) -> Iterator[Shards]:
     """Yield the shards of a run, whose folders no other run uses meanwhile; raises `OutputError`.
 
     A dry run makes no folder: where there is none, nothing is gathered.

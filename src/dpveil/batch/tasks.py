@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dpveil.batch.archive_inputs import (
     ALL,
     ARCHIVES,
-    Inside,
-    Scan,
+    ArchivedPhoto,
+    PageSettings,
     Shard,
     archive_of,
     is_document,
@@ -52,7 +52,7 @@ KEEP: Final = "others+copy"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices:
+class RunSettings:
     """The settings that all photos of a run share.
 
     `regions` are finders that the method accepts; `if_none` and `at_least` are as in `plan`, `max_pixels` and
@@ -124,7 +124,7 @@ class Task:
     output: Path
     name: str
     numbered: bool = False
-    inside: Inside | None = None
+    inside: ArchivedPhoto | None = None
     remote: Url | None = None
     earlier: Path | None = None
 
@@ -133,7 +133,7 @@ class Task:
         """Size and time of the photo's file; None if it cannot be inspected."""
         return stamp_of(self.source) if self.inside is None else self.inside.stamp
 
-    def keeps(self, choices: Choices) -> bool:
+    def keeps(self, choices: RunSettings) -> bool:
         """Whether it is a page that is kept as it is without a region, if its document has one elsewhere."""
         page = self.inside is not None and self.inside.shard.scan is not None
         return page and choices.if_none in (None, OTHERS)
@@ -219,7 +219,7 @@ def plan_tasks(
     *,
     names: str = "keep",
     format: str | None = None,  # noqa: A002
-    scan: Scan = ALL,
+    scan: PageSettings = ALL,
 ) -> list[Task]:
     """Return the tasks for files and folders, in a fixed order; a folder's tree is mirrored under `out`.
 
@@ -277,7 +277,7 @@ def photos_in(inputs: Iterable[Path]) -> list[Path]:
 
 
 def _into_a_file(
-    given: Sequence[Path], out: Path, names: str, format_: str | None, scan: Scan
+    given: Sequence[Path], out: Path, names: str, format_: str | None, scan: PageSettings
 ) -> list[Task] | None:
     """Return the tasks if `out` is the name of a file, and None if it is that of a new folder."""
     suffix, called = out.suffix.lower(), f"{{out}} {show_path(out)}"
@@ -315,7 +315,7 @@ def _check_held(source: Path, names: str, format_: str | None) -> None:
         raise _misuse(problem, "leave it out, or name the others alone")
 
 
-def in_shard(source: Path, target: Path, root: Path, scan: Scan | None = None) -> list[Task]:
+def in_shard(source: Path, target: Path, root: Path, scan: PageSettings | None = None) -> list[Task]:
     photos = (
         photos_in_shard(source, target, root) if scan is None else pages_inside(source, target, root, scan)
     )

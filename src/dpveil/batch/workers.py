@@ -21,8 +21,8 @@ import cv2
 from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.photo_release import PhotoReleaser
 from dpveil.batch.report import INTERRUPTED, RELEASED, UNSTARTED, Entry, Report, Untried
-from dpveil.batch.tasks import Choices, Task
-from dpveil.core.rationals import keep_freed
+from dpveil.batch.tasks import RunSettings, Task
+from dpveil.core.rationals import keep_freed_memory
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.processes import Channel, Child
 from dpveil.release.keys import SigningKey
@@ -81,7 +81,7 @@ class _Remote:
 
 
 def serve(channel: Channel) -> None:
-    keep_freed()
+    keep_freed_memory()
     cv2.setNumThreads(1)  # there is a worker for each core
     choices, options, see, pays, public, marks = receive(channel)
     choices = replace(
@@ -128,7 +128,7 @@ def usual_jobs(tasks: Sequence[Task]) -> int:
     return max(1, min(cores, MOST_JOBS, max(len(tasks) // PHOTOS_EACH, size // BYTES_EACH)))
 
 
-def pack_setup(choices: Choices, options: Mapping[str, str], see: Callable[..., object]) -> bytes:
+def pack_setup(choices: RunSettings, options: Mapping[str, str], see: Callable[..., object]) -> bytes:
     """Return what a worker is told first, without ledger and private keys.
 
     Raises `UsageError` if a method, finder or step cannot be sent.

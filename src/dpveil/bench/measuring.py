@@ -23,11 +23,11 @@ from dpveil.bench.data import Dataset, split
 from dpveil.bench.items import Item
 from dpveil.bench.setting import Setting, Shown
 from dpveil.bench.utility import measure_all, usable
-from dpveil.core.arrays import Float64
+from dpveil.core.array_types import Float64
 from dpveil.errors import PluginError
 
 
-def fresh(fitted: Fitted) -> Callable[[], Fitted]:
+def attacker_copier(fitted: Fitted) -> Callable[[], Fitted]:
     """Return what makes copies of an attacker as it is now, however often; it is itself never used.
 
     What it keeps in modules, classes and the variables of functions is not undone. Raises `PluginError` for
@@ -136,7 +136,7 @@ def score_releases(fitted: Fitted | None, shown: Sequence[Shown], names: tuple[s
     Each is scored alone, as bounds are about one release, by a copy of the attacker that knows of no other.
     """
     likeness = np.full((len(shown), len(names)), np.nan)
-    copy = None if fitted is None else fresh(fitted)
+    copy = None if fitted is None else attacker_copier(fitted)
     for row, one in enumerate(shown):
         if copy is not None and one is not None:
             likeness[row] = _likeness_to(copy().score([one[0]]), names)[0]

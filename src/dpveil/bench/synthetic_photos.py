@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpveil.bench.items import Item, digest_of
-from dpveil.core.arrays import Float64
+from dpveil.core.array_types import Float64
 from dpveil.core.photo import Photo
 from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.head_gallery import default_heads

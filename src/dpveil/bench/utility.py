@@ -14,7 +14,7 @@ from scipy.special import softmax
 from dpveil.assets.trained_files import default_path
 from dpveil.attacks.base import Memo, has_extra
 from dpveil.attacks.faces import face_boxes
-from dpveil.core.arrays import Float64, UInt8
+from dpveil.core.array_types import Float64, UInt8
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError

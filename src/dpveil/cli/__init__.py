@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.command import COMMANDS, Commands, Later, elsewhere
+from dpveil.cli.command import COMMANDS, Commands, LazyCommand, placeholder_command
 from dpveil.cli.options import help_page
 from dpveil.errors import DPVeilError, InstallationWarning
 
@@ -25,7 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _name, (_, _words) in COMMANDS.items():
-    app.command(_name, cls=Later, short_help=_words)(elsewhere)
+    app.command(_name, cls=LazyCommand, short_help=_words)(placeholder_command)
 
 USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__bases__[0]
 """Click's error of usage, whose class Typer does not export."""

@@ -30,7 +30,7 @@ from dpveil.io.folders import DATA_SET, is_data_set, is_folder, is_link, real
 from dpveil.io.names import escape_text, show_path
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX
-from dpveil.release.words import worth
+from dpveil.release.words import strength_text
 from dpveil.verifying import SetVerification, verify
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def warnings(files: Sequence[Listed], total: Guarantee) -> Iterator[str]:
             many = count_noun(len(low), "release")
             yield f"{grade}: {many}, such as {low[0]}; --at-least {least} refuses such"
     if strength(total) in LOW:
-        promise = f"{total}: {worth(total, strength(total))}"
+        promise = f"{total}: {strength_text(total, strength(total))}"
         yield f"{strength(total)} in all: {promise}, as one person may be in every photo"
 
 
@@ -139,7 +139,7 @@ def _tell(
     else:
         of = " of a synthetic data set" * all(one.certificate is None for one in files)
         say.answer(f"{out}: {count_noun(len(files), 'file')}{of}")
-        say.answer(f"per person    at most {total}: {worth(total, strength(total))}")
+        say.answer(f"per person    at most {total}: {strength_text(total, strength(total))}")
     for line in warnings(files, total):
         say.note(f"WARNING: {line}")
     say.note(f"to fill in: {', '.join(empty)}")

@@ -23,10 +23,10 @@ from dpveil.io.writing import refusal
 from dpveil.release.words import in_short
 
 if TYPE_CHECKING:
-    from dpveil.batch.archive_inputs import Scan
+    from dpveil.batch.archive_inputs import PageSettings
     from dpveil.batch.interrupts import Interrupts
     from dpveil.batch.report import Report
-    from dpveil.batch.tasks import Choices, Task
+    from dpveil.batch.tasks import RunSettings, Task
     from dpveil.video.plan import VideoPlan
 
 
@@ -162,7 +162,12 @@ def is_clip(path: Path) -> bool:
 
 
 def planned_clips(
-    inputs: Sequence[Path], out: Path, names: str, format_: str | None, options: ClipOptions, scan: Scan
+    inputs: Sequence[Path],
+    out: Path,
+    names: str,
+    format_: str | None,
+    options: ClipOptions,
+    scan: PageSettings,
 ) -> tuple[list[Task], list[Task], list[Task]]:
     """Return all tasks, those for pictures, and those for clips, which are named like their inputs.
 
@@ -212,7 +217,7 @@ def planned_clips(
 def release_clips(
     report: Report,
     clips: Sequence[Task],
-    choices: Choices,
+    choices: RunSettings,
     options: ClipOptions,
     interrupts: Interrupts,
     voice: Voice,

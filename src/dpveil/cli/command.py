@@ -105,7 +105,7 @@ class Commands(TyperGroup):
         raise UsageError(f"no such command {show_path(args[0])}", hint=f"{hint}see {ctx.command_path} --help")
 
 
-class Refusal(DPVeilError):
+class CommandLineError(DPVeilError):
     """A `DPVeilError` whose message and hint name options of the command line."""
 
     def __init__(self, error: DPVeilError, options: Mapping[str, str]) -> None:
@@ -163,17 +163,17 @@ class Command(TyperCommand):
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; raises `Refusal` for every `DPVeilError`."""
+        """Run the command; raises `CommandLineError` for every `DPVeilError`."""
         if not gc.isenabled():  # by `main`
             gc.freeze()
             gc.enable()
         try:
             return super().invoke(ctx)
         except DPVeilError as error:
-            raise Refusal(error, options_of(ctx)) from error
+            raise CommandLineError(error, options_of(ctx)) from error
 
 
-class Later(Command):
+class LazyCommand(Command):
     """Stands for one of the `COMMANDS`, which is loaded when it is called."""
 
     @cached_property
@@ -203,7 +203,7 @@ class Later(Command):
         return self.target_command.make_context(info_name, args, parent, **extra)
 
 
-def elsewhere() -> None:
+def placeholder_command() -> None:
     """Stand for the function of a command that is loaded later."""
 
 

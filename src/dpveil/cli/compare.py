@@ -13,11 +13,11 @@ import typer
 
 from dpveil.catalogue import DEFAULT, build, row_of
 from dpveil.cli import exits, say
-from dpveil.cli.command import Refusal, options_of
+from dpveil.cli.command import CommandLineError, options_of
 from dpveil.cli.options import NOTHING, AsJson, Chosen, Force, MaxPixels, Text, number, takes_regions
 from dpveil.cli.review import check_apart_from, check_name
 from dpveil.cli.sheet import Row, Sheet, Tile, draw_sheet, fit_picture, loud, noise_line
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.parameters import ALL
 from dpveil.core.photo import Photo
@@ -140,7 +140,7 @@ def _built(name: str, given: Mapping[str, Any]) -> Method:
 def left_out(refused: Mapping[str, DPVeilError], options: Mapping[str, str]) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for name, error in refused.items():
-        reasons.setdefault(str(Refusal(error, options)), []).append(name)
+        reasons.setdefault(str(CommandLineError(error, options)), []).append(name)
     return [
         f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} left out: {why}"
         for why, names in reasons.items()

@@ -102,7 +102,7 @@ def read_key(path: Path, *, argument: str = "sign") -> SigningKey:
 
 
 def keys(sign: Path | None, chain: Path | None, key: Path | None) -> dict[str, Any]:
-    """Return `sign` and `mark` of `Choices`, by the options --sign, --c2pa and --c2pa-key."""
+    """Return `sign` and `mark` of `RunSettings`, by the options --sign, --c2pa and --c2pa-key."""
     signing = None if sign is None else read_key(sign)
     if chain is None and key is None:
         return {"sign": signing, "mark": None}

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.batch.archive_inputs import Scan, parse_columns
+from dpveil.batch.archive_inputs import PageSettings, parse_columns
 from dpveil.batch.report import Report, check_manifest, write_manifest
 from dpveil.batch.run import is_priced, release_all
-from dpveil.batch.tasks import Choices, Task, check_apart, photos_in
+from dpveil.batch.tasks import RunSettings, Task, check_apart, photos_in
 from dpveil.cli import exits
 from dpveil.cli.clips import NO_CLIPS, ClipOptions, is_clip, planned_clips, release_clips, takes_clips
 from dpveil.cli.command import options_of
@@ -51,7 +51,7 @@ from dpveil.cli.run_report import (
 )
 from dpveil.cli.say import Voice
 from dpveil.core.guarantee import count_noun
-from dpveil.core.rationals import keep_freed
+from dpveil.core.rationals import keep_freed_memory
 from dpveil.core.region_origin import FACE, TEXT
 from dpveil.core.urls import Url, place
 from dpveil.errors import PhotoError, UnknownName, UsageError
@@ -247,7 +247,7 @@ def obfuscate_command(
         _check_engine(engine, context, out)
         settings |= {"ledger": ledger, "subject": subject, "workers": jobs}
         return _release_by_ray(inputs, out, manifest, payer.get("ledger"), settings, voice, json=json)
-    choices = Choices(
+    choices = RunSettings(
         seed=seed,
         trust_source=check_trust(trust_source),
         metadata=parse_names(keep_metadata),
@@ -258,7 +258,7 @@ def obfuscate_command(
         **keys(sign, c2pa, c2pa_key),
         **payer,
     )
-    tasks, photos, clips = planned_clips(inputs, out, names, format_, clip, Scan.of(dpi, pages))
+    tasks, photos, clips = planned_clips(inputs, out, names, format_, clip, PageSettings.of(dpi, pages))
     if review is not None and clips and not photos:
         raise UsageError("--review shows no clips", hint="leave it out; dpveil video analyze shows tracks")
     if not tasks:
@@ -272,7 +272,7 @@ def obfuscate_command(
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
     parts: list[Part | None] = []
     see = ignore_release if review is None else review_part
-    keep_freed()
+    keep_freed_memory()
     planning = dry_run or is_priced(choices, photos)
     with bar(len(photos), "planning" if planning else "releasing", quiet=voice.quiet) as step:
 
@@ -309,7 +309,7 @@ def obfuscate_command(
 
 
 def _check_documents(
-    tasks: Sequence[Task], dpi: int | None, pages: str | None, choices: Choices, voice: Voice
+    tasks: Sequence[Task], dpi: int | None, pages: str | None, choices: RunSettings, voice: Voice
 ) -> None:
     scanned = [task for task in tasks if task.inside is not None and task.inside.shard.scan is not None]
     if not scanned and (dpi, pages) != (None, None):
@@ -323,7 +323,7 @@ def _check_documents(
         raise UsageError("a PDF of pictures holds no C2PA manifests", hint="leave out --c2pa")
 
 
-def _check_kept(tasks: Sequence[Task], choices: Choices) -> None:
+def _check_kept(tasks: Sequence[Task], choices: RunSettings) -> None:
     for task in tasks:
         name, output = show_path(task.source), show_path(task.output)
         if choices.columns and (task.inside is None or task.inside.shard.scan is not None):
@@ -337,7 +337,7 @@ def _check_kept(tasks: Sequence[Task], choices: Choices) -> None:
 
 
 def _check_written(
-    manifest: Path | None, review: Path | None, tasks: Sequence[Task], choices: Choices, out: Path
+    manifest: Path | None, review: Path | None, tasks: Sequence[Task], choices: RunSettings, out: Path
 ) -> None:
     from dpveil.cli.review import check_review
 
@@ -369,7 +369,7 @@ def _release_by_ray(
     *,
     json: bool,
 ) -> int:
-    from dpveil.datasets.releaser import KEY
+    from dpveil.datasets.training_releases import KEY
     from dpveil.scale import release_files
     from dpveil.scale.files import FAILURES
 
@@ -393,7 +393,7 @@ def _release_by_ray(
 
 
 def _check_engine(engine: str, context: typer.Context, store: Path) -> None:
-    from dpveil.datasets.releaser import KEY
+    from dpveil.datasets.training_releases import KEY
 
     if engine != "ray":
         raise UnknownName("engine", engine, ["ray"])

@@ -19,7 +19,7 @@ from PIL import Image
 
 from dpveil.batch.tasks import check_written, is_beside_output, places_of
 from dpveil.cli import say
-from dpveil.core.arrays import Bool, UInt8
+from dpveil.core.array_types import Bool, UInt8
 from dpveil.core.guarantee import count_noun
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region

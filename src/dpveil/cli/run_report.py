@@ -37,10 +37,10 @@ from dpveil.errors import (
 )
 from dpveil.io.names import show_path
 from dpveil.release.saving import is_clip
-from dpveil.release.words import NO_PROMISE, but_linked, in_short
+from dpveil.release.words import NO_PROMISE, in_short, linked_faces_clause
 
 if TYPE_CHECKING:
-    from dpveil.batch.tasks import Choices
+    from dpveil.batch.tasks import RunSettings
     from dpveil.ledger import Ledger
 
 
@@ -221,7 +221,7 @@ def _promised(drawn: Sequence[Entry], *, seeded: bool) -> str:
     if not worst.total.formal:
         return f"{what}; {NO_PROMISE} about {them}."
     if worst.total.free:
-        return f"{what}; nothing of {them} is kept{but_linked(worst.total)} (ε = 0)."
+        return f"{what}; nothing of {them} is kept{linked_faces_clause(worst.total)} (ε = 0)."
     among = f", in the worst of {photos}" if len(drawn) > 1 else ""
     promise = "practically no promise" if worst.strength == NONE else worst.strength
     return f"{what}; what shows of {them} is limited to {in_short(worst.total)} ({promise}){among}."
@@ -295,16 +295,16 @@ def warn(entries: Sequence[Entry], voice: Voice, start: str = "warning: ") -> No
 def tell_left(entries: Sequence[Entry], voice: Voice, *, before: bool = False) -> None:
     """Print the places that may be faces and are not replaced, by photo, `before` their release or after."""
     if places := [place for entry in entries for place in entry.left]:
-        from dpveil.release.words import lowest
+        from dpveil.release.words import finding_threshold
 
         many = count_noun(len(places), "place") + " that may show a face"
         look = "dpveil faces shows each" if before else "--review shows each"
         photos = _first(entry for entry in entries if entry.left)
-        least = f"--threshold {lowest(places)} replaces all of them"
+        least = f"--threshold {finding_threshold(places)} replaces all of them"
         voice.note(f"not hidden: {many}, in {photos}: {look}, and {least}")
 
 
-def tell_more(report: Report, choices: Choices, voice: Voice) -> None:
+def tell_more(report: Report, choices: RunSettings, voice: Voice) -> None:
     """Say after its report what else is to be known of a run, and what is left of the budget.
 
     That is what may be faces and stays; what the user chose to show, which no promise covers; for details,
@@ -376,7 +376,7 @@ def paying(
     seed: int | None,
     private: Sequence[Path | None],
 ) -> dict[str, Any]:
-    """Return how releases are paid, as arguments of `Choices`; `private` are files about the run.
+    """Return how releases are paid, as arguments of `RunSettings`; `private` are files about the run.
 
     The ledger is opened, and nothing that the run writes about itself may belong to it.
     """
@@ -397,7 +397,7 @@ def paying(
     return {"ledger": opened, "subject": subject, "other_regions": other_regions}
 
 
-def tell_price(choices: Choices, dry: Report, voice: Voice) -> None:
+def tell_price(choices: RunSettings, dry: Report, voice: Voice) -> None:
     due = [entry for entry in dry.priced if not entry.paid]
     totals = [entry.promise.total for entry in due if entry.promise is not None]
     ledger: Any = choices.ledger
@@ -429,7 +429,7 @@ def tell_cost(
         voice.note(f"price: {what}, {amounts}; {subject}: {limits}")
 
 
-def tell_dry(choices: Choices, report: Report, voice: Voice) -> None:
+def tell_dry(choices: RunSettings, report: Report, voice: Voice) -> None:
     """Say what the photos of a dry run, if it is one, would cost together, and first of all if a ledger lacks
     that: then its report is that of a run which is stopped.
     """

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.envelope import PUBLISHABLE
 from dpveil.core.region import Box
 

@@ -21,7 +21,7 @@ from dpveil.cli.ledger import check_limited
 from dpveil.cli.options import AsJson, LedgerUrl, Payer, Quiet, Seed, Text
 from dpveil.cli.progress import Interrupted, bar, stopping
 from dpveil.cli.run_report import check_payer, tell_cost
-from dpveil.core.arrays import Int64
+from dpveil.core.array_types import Int64
 from dpveil.core.guarantee import count_noun
 from dpveil.core.photo import Photo
 from dpveil.errors import DataError, PhotoError, UnknownName, UsageError

@@ -248,7 +248,7 @@ def _entry(result: Verification) -> dict[str, Any]:
 def _line(result: Verification, least: str | None, voice: Voice) -> str:
     path = escape_text(show_path(result.path))
     if result.inside not in (None, result.path) and result.inside.suffix.lower() == PDF:
-        from dpveil.release.documents import number_of
+        from dpveil.release.document_certificate import number_of
 
         path = escape_text(f"{show_path(result.inside)}, page {number_of(result.path.name):,}")
     if result.status in WORDS:

@@ -185,7 +185,7 @@ def render_command(
     from dpveil.batch.tasks import Task
     from dpveil.video.clip_in_batch import GOES_ON, earlier_entry, release_clip
     from dpveil.video.make_plan import arrange_tracks
-    from dpveil.video.plan import Payment, read_plan
+    from dpveil.video.plan import Payer, read_plan
     from dpveil.video.reading import open_clip
     from dpveil.video.render_job import check_out, check_possible, check_same, settings_of, unfinished_nonce
     from dpveil.video.writing import container_for
@@ -194,7 +194,7 @@ def render_command(
     chosen = ClipOptions({name: value for name, value in given.items() if value}).settings()
     voice = Voice.of(quiet=quiet, verbose=verbose)
     payer = paying(ledger, subject, other_regions, seed, (plan_file, out, clip))
-    payment = Payment(**payer, seed=seed)
+    payment = Payer(**payer, seed=seed)
     payer |= {"seed": seed, "sign": None if sign is None else read_key(sign)}
     if out is None and not dry_run:
         raise UsageError("there is no name for the release", hint="add --out private.mp4, or --dry-run")

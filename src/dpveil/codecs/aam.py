@@ -14,7 +14,7 @@ from dpveil.assets.trained_files import Tensors, arrays_of
 from dpveil.codecs.base import CHUNK, Canvas, Crops, StoredCodec, canvas_of
 from dpveil.codecs.pca import PCA
 from dpveil.codecs.statistics import Codes, Statistics
-from dpveil.core.arrays import Float32, Float64, Int64
+from dpveil.core.array_types import Float32, Float64, Int64
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.opencv import cv2
 

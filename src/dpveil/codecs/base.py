@@ -14,7 +14,7 @@ from dpveil.assets.model_cards import CardWords
 from dpveil.assets.reference import Kind
 from dpveil.assets.trained_files import TrainedFile
 from dpveil.codecs.statistics import Codes, Statistics
-from dpveil.core.arrays import Float32, UInt8
+from dpveil.core.array_types import Float32, UInt8
 from dpveil.core.rationals import Json
 from dpveil.core.registry import CODECS
 from dpveil.errors import InvalidParameter

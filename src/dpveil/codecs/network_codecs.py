@@ -13,7 +13,7 @@ from dpveil.assets.networks import Network
 from dpveil.assets.trained_files import Tensors, arrays_of
 from dpveil.codecs.base import Canvas, Crops, StoredCodec, canvas_of
 from dpveil.codecs.statistics import Codes, Statistics
-from dpveil.core.arrays import Bool, Float32, Float64
+from dpveil.core.array_types import Bool, Float32, Float64
 from dpveil.errors import InvalidParameter, ModelError
 
 OVAL: Final = (0.5, 0.5, 0.47, 0.56)

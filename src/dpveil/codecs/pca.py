@@ -13,7 +13,7 @@ from dpveil.assets.model_cards import Card
 from dpveil.assets.trained_files import Tensors, arrays_of
 from dpveil.codecs.base import CHUNK, Canvas, Crops, StoredCodec, canvas_of, flat, pictures_of
 from dpveil.codecs.statistics import Codes, Statistics, energies
-from dpveil.core.arrays import Float32, Float64
+from dpveil.core.array_types import Float32, Float64
 from dpveil.core.parameters import check_count
 from dpveil.errors import ModelError
 from dpveil.noise.bits import BitSource, check_bits, normals, uniforms

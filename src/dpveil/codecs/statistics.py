@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from dpveil.assets.trained_files import arrays_of
-from dpveil.core.arrays import Float32, Float64, Int64
+from dpveil.core.array_types import Float32, Float64, Int64
 from dpveil.core.rationals import Number, exact
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.noise.bits import SeededBits

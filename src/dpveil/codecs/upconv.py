@@ -17,14 +17,14 @@ from dpveil.codecs.base import Canvas, Crops, StoredCodec
 from dpveil.codecs.network_codecs import LENGTHS, decode_crops, pictures, square_of
 from dpveil.codecs.pca import Factors
 from dpveil.codecs.statistics import Codes, Statistics
-from dpveil.core.arrays import Float32, Float64
+from dpveil.core.array_types import Float32, Float64
 from dpveil.errors import DataError, InvalidParameter, ModelError
 
 Points = Float64[np.ndarray, "n d"]
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class GalleryWeights:
     """Weights of n targets over the m rows of a gallery, and the distance of each mixture from its target.
 
     `deviations` are sums of absolute differences over the coordinates, minimal over all weights.
@@ -45,7 +45,7 @@ class Mixture:
         return mixed
 
 
-def approximate(targets: Points, gallery: Float64[np.ndarray, "m d"]) -> Mixture:
+def approximate(targets: Points, gallery: Float64[np.ndarray, "m d"]) -> GalleryWeights:
     """Return for every target the mixture of gallery rows with the least absolute deviations.
 
     `targets` is n × d and `gallery` m × d: codes or embeddings of the same kind, finite. Weights are at least
@@ -76,7 +76,7 @@ def approximate(targets: Points, gallery: Float64[np.ndarray, "m d"]) -> Mixture
             raise DataError(f"the least deviations were not found: {result.message}", hint="scale the codes")
         found[row] = np.clip(result.x[:m], 0, None)  # the solver's own tolerance is 1e-7
         found[row] /= found[row].sum()
-    return Mixture(found, np.abs(targets - found @ gallery).sum(axis=1))
+    return GalleryWeights(found, np.abs(targets - found @ gallery).sum(axis=1))
 
 
 def _check_points(name: str, rows: Points) -> Points:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, Int16, UInt8, UInt16
+from dpveil.core.array_types import Bool, Float32, Int16, UInt8, UInt16
 
 BLOCK_SIDE: Final = 8  # side of a block in samples (ITU-T T.81 §A.1.1)
 COSINES: Final = np.array(

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.jpeg_blocks import JpegBlocks
 from dpveil.core.region_origin import BLOCKLESS
 from dpveil.errors import InvalidParameter
@@ -20,7 +20,7 @@ chosen for the whole picture, and pictures within a page."""
 
 
 @dataclass(frozen=True)
-class Grid:
+class BlockGrid:
     """The blocks in which a lossy format mixes pixels: lines at `x0 + i·width` and `y0 + j·height`, in
     pixels.
 
@@ -39,7 +39,7 @@ class Grid:
     lossless: bool = False
 
     @classmethod
-    def without_blocks(cls, codec: str) -> Grid:
+    def without_blocks(cls, codec: str) -> BlockGrid:
         """Return the grid of a source of `BLOCKLESS`: regions do not grow, and their traces are anywhere."""
         return cls(1, 1, margin=0, codec=codec)
 
@@ -63,7 +63,7 @@ class Photo:
     """
 
     image: UInt8[np.ndarray, "h w c"]
-    grid: Grid | None = None
+    grid: BlockGrid | None = None
     notes: tuple[str, ...] = field(default=())
     blocks: Callable[[], JpegBlocks] | None = None
 
@@ -74,7 +74,7 @@ class Photo:
     def __init__(
         self,
         image: UInt8[np.ndarray, ...],
-        grid: Grid | None = None,
+        grid: BlockGrid | None = None,
         notes: tuple[str, ...] = (),
         blocks: Callable[[], JpegBlocks] | None = None,
     ) -> None:

@@ -20,7 +20,7 @@ M_MMAP_MAX: Final = -4
 KEPT: Final = 1 << 28  # bytes of freed memory that are kept; what is beyond goes back to the system
 
 
-def keep_freed() -> None:
+def keep_freed_memory() -> None:
     """Let this process keep freed memory for the next photo, where the C library is glibc (`mallopt`).
 
     By itself glibc gives every large array back at once and asks for it anew, and the system clears each of

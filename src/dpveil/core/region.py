@@ -10,7 +10,7 @@ from typing import Annotated, Final, Self
 import numpy as np
 
 from dpveil.core import received
-from dpveil.core.arrays import Bool, UInt8
+from dpveil.core.array_types import Bool, UInt8
 from dpveil.core.guarantee import Relation
 from dpveil.core.parameters import CEILING
 from dpveil.core.photo import ESCAPING, Photo, check_unmasked
@@ -267,7 +267,7 @@ ROWS: Final = 64  # rows that are compared at a time
 
 
 @dataclass(frozen=True, repr=False)
-class Covered:
+class CoverageDigests:
     """A photo, and the pixels of it that a release replaces, as SHA-256 digests of 32 bytes.
 
     Both follow from the original: a ledger keeps HMACs of them, and nothing else may keep them. Costs of
@@ -285,7 +285,7 @@ class Covered:
             raise ValueError("no digests")
 
     @classmethod
-    def of(cls, photo: Photo, regions: Sequence[Region], relation: Relation) -> Covered:
+    def of(cls, photo: Photo, regions: Sequence[Region], relation: Relation) -> CoverageDigests:
         """Return what a release of these regions covers, under a promise with this relation.
 
         A photo is its decoded levels and its size, so that copies without loss are the same photo, whatever
@@ -308,7 +308,7 @@ class Covered:
         return {"photo": self.photo.hex(), "pixels": self.pixels.hex()}
 
     @classmethod
-    def from_json(cls, data: object, where: str = "covered") -> Covered:
+    def from_json(cls, data: object, where: str = "covered") -> CoverageDigests:
         """Return what `to_json` wrote; raises `InvalidParameter` for anything else."""
         stated = received.read(Mapping[str, received.Hash], data, where)  # type: ignore[type-abstract]
         if {*stated} != {"photo", "pixels"}:

@@ -159,8 +159,8 @@ FACES: Final = Table(
     "method",
     {
         "latent": "dpveil.faces.latent:Latent",
-        "gallery": "dpveil.faces.gallery:Gallery",
-        "attributes": "dpveil.faces.attributes:Attributes",
+        "gallery": "dpveil.faces.gallery_method:Gallery",
+        "attributes": "dpveil.faces.attributes_method:Attributes",
     },
 )
 METHODS: Final = Table(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from dpveil.datasets.releaser import Cache, DPVeil, Releaser, Stored
+    from dpveil.datasets.training_releases import Cache, DPVeil, Releaser, Stored
 
 __all__ = [
     "Cache",

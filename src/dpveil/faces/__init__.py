@@ -7,9 +7,9 @@ from dpveil.core import registry
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from dpveil.faces.attributes import Attributes
+    from dpveil.faces.attributes_method import Attributes
     from dpveil.faces.base import FaceMethod
-    from dpveil.faces.gallery import Gallery
+    from dpveil.faces.gallery_method import Gallery
     from dpveil.faces.latent import Latent
 
 TABLE: "Final[Mapping[str, type[FaceMethod]]]" = registry.FACES

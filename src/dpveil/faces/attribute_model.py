@@ -13,7 +13,7 @@ import numpy as np
 from dpveil.assets.model_cards import Card, CardWords
 from dpveil.assets.reference import Kind
 from dpveil.assets.trained_files import Tensors, TrainedFile
-from dpveil.core.arrays import Float32, Int8, Int64, UInt8
+from dpveil.core.array_types import Float32, Int8, Int64, UInt8
 from dpveil.core.rationals import Json
 from dpveil.errors import InvalidParameter, ModelError
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.parameters import OneOf
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region, RegionRecord
@@ -19,8 +19,8 @@ from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.protection import FACE as INNER
 from dpveil.faces.geometry.protection import PROTECTIONS
-from dpveil.faces.heads import Heads, by_cells
-from dpveil.faces.objects import COVER, MixedPlacement, hidden, is_object, placed_in, searched
+from dpveil.faces.head_placement import HeadPlacement, by_cells
+from dpveil.faces.mixed_placement import COVER, MixedPlacement, hidden, is_object, placed_in, searched
 from dpveil.faces.portrait import Portrait
 from dpveil.faces.released import CropFace, Released
 from dpveil.mechanisms.method import TRAINED, Method, Placement
@@ -159,7 +159,7 @@ class FaceMethod(Method):
             raise _more_than_all()
         if whole:
             return Portrait(photo, whole[0], self)
-        heads = Heads(hidden(photo, regions), faces, self) if faces else None
+        heads = HeadPlacement(hidden(photo, regions), faces, self) if faces else None
         return heads if heads and len(faces) == len(regions) else MixedPlacement(photo, regions, heads)
 
     def of_region(self, record: RegionRecord) -> Method:

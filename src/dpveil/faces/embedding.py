@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.assets.trained_files import INSTALL
-from dpveil.core.arrays import Float64, UInt8
+from dpveil.core.array_types import Float64, UInt8
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError
 from dpveil.faces.geometry.align import Frame, Similarity, of_points

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpveil.assets.model_cards import Card, CardWords
 from dpveil.assets.trained_files import Tensors, TrainedFile, default_path
-from dpveil.core.arrays import Float32, Int8, Int64
+from dpveil.core.array_types import Float32, Int8, Int64
 from dpveil.core.rationals import Json
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import labelled

@@ -15,7 +15,7 @@ from dpveil.assets.reference import AssetField, Reference
 from dpveil.assets.trained_files import FILES
 from dpveil.codecs import CODEC, Bounds, Codec, Statistics
 from dpveil.codecs.statistics import Codes
-from dpveil.core.arrays import Float64, Int64
+from dpveil.core.array_types import Float64, Int64
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.parameters import Between, OneOf, OptionalPositive
 from dpveil.core.rationals import Json, Number
@@ -30,7 +30,7 @@ from dpveil.faces.attribute_budgets import (
     large_budget_notes,
 )
 from dpveil.faces.attribute_model import SIDE, VALUES, AttributeModel
-from dpveil.faces.attributes import READER
+from dpveil.faces.attributes_method import READER
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.geometry import Frame
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse

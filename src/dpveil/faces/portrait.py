@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import cv2
 import numpy as np
 
-from dpveil.core.arrays import Float64
+from dpveil.core.array_types import Float64
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import Frame, Similarity
@@ -19,7 +19,7 @@ from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN, locator, of_box
 from dpveil.faces.geometry.place import check
 from dpveil.faces.head_gallery import HeadGallery
-from dpveil.faces.heads import LEAST
+from dpveil.faces.head_placement import LEAST
 from dpveil.faces.released import HeadFace, portrait
 from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.noise.bits import BitSource
@@ -53,7 +53,7 @@ class Portrait(Placement):
         drawn = method.shown(crop[None], bits=bits)[0]
         face = reduce(lambda shown, step: shown.after(step), steps, drawn)
         if not isinstance(face, HeadFace) or not isinstance(face.gallery, HeadGallery):
-            return spread(face.crop(method.frame), size)
+            return extend_crop_to_size(face.crop(method.frame), size)
         shown = portrait(face, *size[:2])
         return shown if size[2] == 3 else cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)[..., None]
 
@@ -142,7 +142,7 @@ def _middle_square(image: Image, frame: Frame) -> Similarity:
     return Similarity(scale, 0.0, move - scale * (width - side) / 2, move - scale * (height - side) / 2)
 
 
-def spread(crop: Image, size: Shape) -> Image:
+def extend_crop_to_size(crop: Image, size: Shape) -> Image:
     """Return an image of this height, width and channels: the crop in its middle square, extended beyond."""
     height, width, channels = size
     own, side = crop.shape[0], min(width, height)

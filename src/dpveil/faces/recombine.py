@@ -9,23 +9,23 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, Float64, UInt8
+from dpveil.core.array_types import Bool, Float32, Float64, UInt8
 from dpveil.core.region import Box, Region, check_inside, hidden_pixels
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.cell import drawn_yaw
 from dpveil.faces.geometry.colour_match import ColourMatch, match_of
-from dpveil.faces.geometry.fill import behind
-from dpveil.faces.geometry.grain import grained, softened
+from dpveil.faces.geometry.fill import background_in_hole
+from dpveil.faces.geometry.grain import add_grain, match_sharpness
 from dpveil.faces.geometry.head_frame import INNER, MIDDLE, HeadFrame, between
 from dpveil.faces.geometry.landmarks import BOX_TO_FACE
 from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.membrane import DARK, TINT, levels_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE, TURNED
-from dpveil.faces.geometry.seam import SEAM, continued_from_edge, faded, met
-from dpveil.faces.geometry.threads import each
+from dpveil.faces.geometry.seam import SEAM, continued_from_edge, fade_to_edge, shift_to_photo_levels
+from dpveil.faces.geometry.threads import map_in_threads
 from dpveil.faces.geometry.tone import brought_to, patch_of
 from dpveil.faces.geometry.view import View, step
 from dpveil.faces.released import Released, backdrop
@@ -186,7 +186,7 @@ def recombine(
         shown = frozenset(part.person for part in parts if part.person is not None)
         parts.append(part_of(place, face, outside, hidden, match, toned=toned, turned=turned, shown=shown))
     out = outside.copy()
-    each(lambda group: _put(out, outside, hidden, group), _groups(parts, hidden.shape))
+    map_in_threads(lambda group: _put(out, outside, hidden, group), _groups(parts, hidden.shape))
     largest = max((part.unit for part in parts), default=0.0)
     aside = [_is_aside(place, part, largest) for place, part in zip(places, parts, strict=True)]
     sharp = hidden_pixels(
@@ -243,7 +243,9 @@ def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part]) -> N
             filled = cv2.cvtColor(filled, cv2.COLOR_RGB2GRAY)[..., None]
     else:
         plain = all(part.inner for part in group)
-        filled = behind(known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h), plain=plain)
+        filled = background_in_hole(
+            known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h), plain=plain
+        )
     for part in group:
         box, alpha, face = _shown(
             part if len(group) == 1 or not part.inner else _before_others(part, hidden), outside, hidden
@@ -278,17 +280,17 @@ def _shown(part: Part, outside: Photo, hidden: Hidden) -> Head:
     Its colours meet the photo's at the edge of the region, and it has the photo's sharpness and grain.
     """
     box = part.region.box
-    alpha, levels, skin = painted(part, part.place, box)
+    alpha, levels, skin = paint_face(part, part.place, box)
     if outside.shape[2] == 1:
         levels = cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
-    face = np.clip(np.rint(softened(levels, alpha, box, outside, hidden)), 0, 255).astype(np.uint8)
-    soft = faded(alpha, part.region, SEAM * part.unit, hidden.shape)
+    face = np.clip(np.rint(match_sharpness(levels, alpha, box, outside, hidden)), 0, 255).astype(np.uint8)
+    soft = fade_to_edge(alpha, part.region, SEAM * part.unit, hidden.shape)
     alpha = soft + skin * (alpha - soft)  # skin meets skin without a seam
-    face = met(face, box, outside, hidden, part.unit, alike=part.inner)
-    return box, alpha, grained(face, alpha, box, outside, hidden)
+    face = shift_to_photo_levels(face, box, outside, hidden, part.unit, alike=part.inner)
+    return box, alpha, add_grain(face, alpha, box, outside, hidden)
 
 
-def painted(part: Part, at: Similarity, box: Box, *, cut: bool = False) -> tuple[Share, Levels, Share]:
+def paint_face(part: Part, at: Similarity, box: Box, *, cut: bool = False) -> tuple[Share, Levels, Share]:
     """Return alpha, sRGB levels and the share of skin at the region's edge of a face, in a box of a picture.
 
     `at` maps the picture to a head's frame with a side of 1.

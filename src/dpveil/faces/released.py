@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Int64, UInt8
+from dpveil.core.array_types import Int64, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.attribute_model import TONE
 from dpveil.faces.face_gallery import FaceGallery

@@ -14,7 +14,7 @@ from dpveil.assets.model_cards import Card, CardWords
 from dpveil.assets.networks import Network
 from dpveil.assets.reference import Kind
 from dpveil.assets.trained_files import Tensors, TrainedFile
-from dpveil.core.arrays import Float32, UInt8
+from dpveil.core.array_types import Float32, UInt8
 from dpveil.core.rationals import Json
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import CAUTION, VALUES, columns_of

@@ -19,9 +19,9 @@ from PIL import Image, ImageFile, TiffImagePlugin
 from PIL.JpegImagePlugin import JpegImageFile as JpegFile
 
 from dpveil import processes
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.jpeg_blocks import TURNS, JpegBlocks
-from dpveil.core.photo import Grid, Photo
+from dpveil.core.photo import BlockGrid, Photo
 from dpveil.io.jpeg import keeps_blocks, read_blocks
 from dpveil.io.screening import check_pixels, format_name, jpeg_grid, screen
 from dpveil.io.unreadable import COPY_AGAIN, SAVE_ANEW, Refused, animation
@@ -265,7 +265,7 @@ def decode_answer(told: Any, found: list[np.ndarray], most: int) -> Photo:
     [levels] = found
     if levels.size > 3 * most:
         raise Refused(*CRASHED)
-    grid = None if told["grid"] is None else Grid(*told["grid"])
+    grid = None if told["grid"] is None else BlockGrid(*told["grid"])
     return Photo(levels, grid, tuple(told["notes"]))
 
 
@@ -342,7 +342,7 @@ def load_levels(
         raise Refused(f"is a truncated or damaged {name} file ({_reason(error)})", COPY_AGAIN) from error
 
 
-def check_opened(image: ImageFile.ImageFile, grid: Grid | None, notes: list[str]) -> Grid | None:
+def check_opened(image: ImageFile.ImageFile, grid: BlockGrid | None, notes: list[str]) -> BlockGrid | None:
     """Return the grid of lossy blocks, if any.
 
     Raises `Refused` for an image that dpveil cannot convert, and for several frames or pages.
@@ -360,7 +360,7 @@ def check_opened(image: ImageFile.ImageFile, grid: Grid | None, notes: list[str]
     return check_kind(image, grid)
 
 
-def check_kind(image: ImageFile.ImageFile, grid: Grid | None) -> Grid | None:
+def check_kind(image: ImageFile.ImageFile, grid: BlockGrid | None) -> BlockGrid | None:
     """Return the grid of a picture, also of a page; raises `Refused` for one that dpveil cannot convert."""
     if isinstance(image, TiffImagePlugin.TiffImageFile):
         compression = str(image.info.get("compression"))
@@ -375,9 +375,9 @@ def check_kind(image: ImageFile.ImageFile, grid: Grid | None) -> Grid | None:
     # Few levels may have been chosen by the encoder for all of a picture. Pillow opens a GIF with a grey
     # palette as grey, and 2 and 4 bits a pixel as 8.
     if image.format == "GIF" or image.mode in ("P", "PA"):
-        return Grid.without_blocks("palette")
+        return BlockGrid.without_blocks("palette")
     bits = "1" if image.mode == "1" else {"L;2": "2", "L;4": "4"}.get(_storage_of(image).rawmode[:3])
-    return None if bits is None else Grid.without_blocks(f"{bits}-bit")
+    return None if bits is None else BlockGrid.without_blocks(f"{bits}-bit")
 
 
 def _reason(error: Exception) -> str:

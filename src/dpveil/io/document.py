@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from PIL import ImageFile
 
-from dpveil.core.photo import Grid, Photo
+from dpveil.core.photo import BlockGrid, Photo
 from dpveil.io.decoding import (
     WHY,
     as_answer,
@@ -224,7 +224,7 @@ class _Pdf:
                 levels = _render_page(found, dpi)
         except (pypdfium2.PdfiumError, ValueError, OverflowError, IndexError) as error:
             raise Refused(*DAMAGED) from error
-        return Photo(levels, Grid.without_blocks("palette" if few else "PDF"), ())
+        return Photo(levels, BlockGrid.without_blocks("palette" if few else "PDF"), ())
 
 
 def _render_page(page: Any, dpi: int) -> np.ndarray:

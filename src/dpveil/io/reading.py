@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool
+from dpveil.core.array_types import Bool
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import Photo, check_image
 from dpveil.core.urls import Url

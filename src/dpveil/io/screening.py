@@ -6,7 +6,7 @@ import re
 import struct
 from typing import Final
 
-from dpveil.core.photo import Grid
+from dpveil.core.photo import BlockGrid
 from dpveil.io.unreadable import COPY_AGAIN, LIMIT, SAVE_ANEW, Refused, damage_refusal, overload_refusal
 
 MAGIC: Final[tuple[tuple[bytes, bytes, str], ...]] = (
@@ -76,10 +76,10 @@ def check_pixels(width: int, height: int, max_pixels: int) -> None:
         )
 
 
-WEBP_GRID: Final = Grid(16, 16, margin=8, codec="WebP")
+WEBP_GRID: Final = BlockGrid(16, 16, margin=8, codec="WebP")
 """Macroblocks of lossy WebP; loop filter and chroma reach 8 pixels beyond them, prediction has no limit."""
 HEIF_GRIDS: Final = {
-    name: Grid(1, 1, margin=side + 16, codec=name) for name, side in (("HEIC", 32), ("AVIF", 64))
+    name: BlockGrid(1, 1, margin=side + 16, codec=name) for name, side in (("HEIC", 32), ("AVIF", 64))
 }
 """How far a pixel reaches at most in one step: across the largest transform of H.265 or AV1, anywhere,
 and by 16 pixels of in-loop filters and chroma. Prediction, which goes on from there, has no limit."""
@@ -87,7 +87,7 @@ BRIGHT: Final = re.compile(rb"colrnclx..\0[\x10\x12]", re.DOTALL)
 """A colour box with a transfer function of high dynamic range: PQ or HLG (ITU-T H.273)."""
 
 
-def screen(name: str, data: bytes, max_pixels: int) -> Grid | None:
+def screen(name: str, data: bytes, max_pixels: int) -> BlockGrid | None:
     """Return the grid of lossy blocks, except of a JPEG; raises `Refused` for what may not be decoded."""
     if name == "JPEG":
         _check_jpeg(data)
@@ -171,7 +171,7 @@ def _check_jpeg(data: bytes) -> None:
         raise damage_refusal("JPEG")
 
 
-def jpeg_grid(components: list[tuple[int, int, int, int]]) -> Grid:
+def jpeg_grid(components: list[tuple[int, int, int, int]]) -> BlockGrid:
     """Return the MCU grid of a JPEG from its frame header.
 
     Each component is (identifier, horizontal and vertical sampling factor, quantisation table). A single
@@ -180,5 +180,5 @@ def jpeg_grid(components: list[tuple[int, int, int, int]]) -> Grid:
     (docs: limits).
     """
     if len(components) == 1 or len({c[1:3] for c in components}) == 1:
-        return Grid(8, 8, margin=0)
-    return Grid(8 * max(c[1] for c in components), 8 * max(c[2] for c in components))
+        return BlockGrid(8, 8, margin=0)
+    return BlockGrid(8 * max(c[1] for c in components), 8 * max(c[2] for c in components))

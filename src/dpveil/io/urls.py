@@ -54,7 +54,7 @@ def object_status(url: Url) -> Status | None:
         return None if found["type"] == "directory" else _status(found)
 
 
-def reach(url: Url) -> None:
+def check_listable(url: Url) -> None:
     """Raise `Refused` if what is below a prefix cannot be listed, before anything is read or paid for."""
     if url.scheme == "s3":
         bucket, _, start = url.key.partition("/")

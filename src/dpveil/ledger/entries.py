@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Self
 
 from dpveil.core.rationals import Json
 from dpveil.core.received import Check, Hash, between, matching, of_type, one_of, read, read_object
-from dpveil.core.region import Covered
+from dpveil.core.region import CoverageDigests
 from dpveil.errors import InvalidParameter
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.limits import Limit, check_subject
@@ -203,7 +203,7 @@ def part_of(secret: str, covered: object, other_regions: bool) -> Part | None:
     """
     if covered is None:
         return None
-    if not isinstance(covered, Covered):
+    if not isinstance(covered, CoverageDigests):
         hint = "give what a plan covers, plan.coverage"
         raise InvalidParameter("covered", type(covered).__name__, "is no part of a photo", hint=hint)
     photo, pixels = (

@@ -13,7 +13,7 @@ from typing import Final
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.parameters import check_count
 from dpveil.core.received import Hash, read
-from dpveil.core.region import Covered
+from dpveil.core.region import CoverageDigests
 from dpveil.errors import InvalidParameter, LedgerError, ReservationLost, UsageError
 from dpveil.io.folders import state_home
 from dpveil.io.locking import in_use
@@ -137,7 +137,7 @@ class Ledger:
         key: str | bytes,
         *,
         again: bool = False,
-        covered: Covered | None = None,
+        covered: CoverageDigests | None = None,
         other_regions: bool = False,
         seconds: int = SECONDS,
     ) -> Reservation:
@@ -169,7 +169,7 @@ class Ledger:
         key: str | bytes,
         *,
         again: bool = False,
-        covered: Covered | None = None,
+        covered: CoverageDigests | None = None,
         other_regions: bool = False,
     ) -> Reservation:
         """Reserve and commit in one step, which takes half of the time; on return it is committed.
@@ -254,7 +254,7 @@ class Ledger:
         with self._read() as tables:
             tables.check_limits(name, cost, tables.reservations(int(time.time())))
 
-    def check_regions(self, covered: Covered) -> None:
+    def check_regions(self, covered: CoverageDigests) -> None:
         """Raise `RegionsDiffer` if earlier debits of this photo, of any subject, are of other pixels."""
         with self._read() as tables:
             tables.check_part(part_of(self._secret, covered, False))
@@ -310,7 +310,7 @@ class Ledger:
         subject: str,
         guarantee: Guarantee,
         key: str | bytes,
-        covered: Covered | None,
+        covered: CoverageDigests | None,
         other_regions: bool,
     ) -> Debit:
         name, cost = check_subject(subject), Total.of(guarantee)

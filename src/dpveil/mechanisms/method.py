@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypedDict
 
 import numpy as np
 
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.photo import Photo
 from dpveil.core.rationals import Json, to_json

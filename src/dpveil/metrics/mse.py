@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from dpveil.core.arrays import Shaped
+from dpveil.core.array_types import Shaped
 from dpveil.errors import InvalidParameter
 
 Image = Shaped[np.ndarray, "h w *c"]

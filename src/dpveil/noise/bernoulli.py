@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Integer, UInt64
+from dpveil.core.array_types import Bool, Integer, UInt64
 from dpveil.errors import NoiseError
 from dpveil.noise.bits import BitSource
 

@@ -19,7 +19,7 @@ from typing import Final, NoReturn, final
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from dpveil.core.arrays import Float64, UInt64
+from dpveil.core.array_types import Float64, UInt64
 from dpveil.errors import InvalidParameter, UsageError
 
 SECURE: Final = "secure"

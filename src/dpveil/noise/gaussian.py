@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float64, Int64, UInt64
+from dpveil.core.array_types import Bool, Float64, Int64, UInt64
 from dpveil.core.rationals import float_above
 from dpveil.errors import NoiseError
 from dpveil.noise import backend

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Integer, UInt64
+from dpveil.core.array_types import Integer, UInt64
 from dpveil.errors import NoiseError
 from dpveil.noise import backend
 from dpveil.noise.bernoulli import build_alias, look_up

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float64
+from dpveil.core.array_types import Float64
 from dpveil.core.guarantee import Guarantee, Scope, count_noun
 from dpveil.core.rationals import Json, Number, exact, to_json
 from dpveil.errors import DataError, InvalidParameter, NoiseError, UnknownName, UsageError, nearest

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, Self
 
 import numpy as np
 
-from dpveil.core.arrays import Float64, Int64
+from dpveil.core.array_types import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import SCALE, positive
 from dpveil.core.rationals import exact

@@ -18,7 +18,7 @@ from dpveil.assets.model_cards import Card, CardWords
 from dpveil.assets.networks import Network
 from dpveil.assets.reference import AssetField, Kind, Reference
 from dpveil.assets.trained_files import Tensors, TrainedFile
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.parameters import Between, Value, check_count
 from dpveil.core.rationals import Json, to_json
 from dpveil.errors import InvalidParameter, ModelError, UnknownName

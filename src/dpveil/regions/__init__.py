@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from dpveil.regions.eyes import Eyes
     from dpveil.regions.faces import FaceFound, Faces
     from dpveil.regions.finder import Finder
+    from dpveil.regions.other_finders import Codes
     from dpveil.regions.spec import Spec, check_if_none, parse, search
     from dpveil.regions.text import Plates, Text
-    from dpveil.regions.things import Codes
     from dpveil.regions.user_detectors import Detected
 
 __all__ = [

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool
+from dpveil.core.array_types import Bool
 from dpveil.core.photo import Photo, check_unmasked
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.core.region_origin import BOX, MASK, OBJECT, Origin

@@ -8,7 +8,7 @@ from typing import Final
 import cv2
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, UInt8
+from dpveil.core.array_types import Bool, Float32, UInt8
 from dpveil.core.jpeg_blocks import TO_YCC, JpegBlocks
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region, hidden_pixels

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float64
+from dpveil.core.array_types import Float64
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
 from dpveil.core.rationals import to_json
@@ -18,7 +18,7 @@ from dpveil.core.region_origin import EYE
 from dpveil.regions.boxes import rounded_box
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.faces import Faces
-from dpveil.regions.things import Rows, Things
+from dpveil.regions.other_finders import NonFaceFinder, Rows
 from dpveil.regions.tiling import resize_rgb
 
 MARGIN: Final = Fraction(1, 4)
@@ -40,7 +40,7 @@ LEAST_DISTANCE: Final = 0.42
 
 
 @dataclass(frozen=True, kw_only=True)
-class Eyes(Things):
+class Eyes(NonFaceFinder):
     """A box around each eye of every face, with its lids; what is missed with a face stays in the clear.
 
     With `iris` it is around the iris, wherever the eye looks. Faces are those that `Faces` finds without

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float, UInt8
+from dpveil.core.array_types import Bool, Float, UInt8
 from dpveil.core.guarantee import count_noun
 from dpveil.core.parameters import Between, Count, OptionalCount, OptionalProbability
 from dpveil.core.photo import Photo
@@ -23,8 +23,8 @@ from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.regions.boxes import box_around, box_within, oval_in, rounded_box
 from dpveil.regions.detectors import AUTO, DETECTORS, REMEDY, Detector, check, choose
 from dpveil.regions.finder import Finder, Likeness, Numbers, Order, Seen, reading_order
-from dpveil.regions.things import ARGUMENTS as WITHOUT
-from dpveil.regions.things import NOTHING
+from dpveil.regions.other_finders import ARGUMENTS as WITHOUT
+from dpveil.regions.other_finders import NOTHING
 from dpveil.regions.tiling import (
     Tiling,
     downscale,

@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Protocol
 
 import numpy as np
 
-from dpveil.core.arrays import Float, Int
+from dpveil.core.array_types import Float, Int
 from dpveil.core.parameters import Parameter, check_count
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region

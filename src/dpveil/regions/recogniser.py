@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.assets.engines import OnnxRuntime, session
-from dpveil.core.arrays import Float32, UInt8
+from dpveil.core.array_types import Float32, UInt8
 from dpveil.errors import InvalidParameter, RegionError, UsageError
 from dpveil.io.folders import private_digest
 from dpveil.opencv import cv2

@@ -28,8 +28,8 @@ from dpveil.regions.boxes import (
 from dpveil.regions.eyes import Eyes
 from dpveil.regions.faces import Faces
 from dpveil.regions.finder import Finder, Order
+from dpveil.regions.other_finders import Codes
 from dpveil.regions.text import Plates, Text
-from dpveil.regions.things import Codes
 
 
 @dataclass(frozen=True)

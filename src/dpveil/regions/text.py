@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dpveil.assets.engines import fastest
-from dpveil.core.arrays import Float, UInt8
+from dpveil.core.array_types import Float, UInt8
 from dpveil.core.guarantee import count_noun
 from dpveil.core.parameters import Between, Count, Probability
 from dpveil.core.photo import Photo
@@ -23,6 +23,7 @@ from dpveil.core.region_origin import LIKE, PLATE, TEXT
 from dpveil.errors import RegionError, UsageError
 from dpveil.opencv import cv2
 from dpveil.regions.boxes import box_around
+from dpveil.regions.other_finders import NonFaceFinder, Rows, merge_boxes
 from dpveil.regions.recogniser import (
     INSTALL,
     Rule,
@@ -32,7 +33,6 @@ from dpveil.regions.recogniser import (
     network_contents,
     recogniser,
 )
-from dpveil.regions.things import Rows, Things, merge_boxes
 from dpveil.regions.tiling import resize_rgb
 
 FILE: Final = "PP-OCRv6_det_small.onnx"
@@ -179,7 +179,7 @@ UNREAD: Final[WeakKeyDictionary[Photo, dict[str, int]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Text(Things):
+class Text(NonFaceFinder):
     """One box for every line of text that a network finds; text that is missed stays in the clear.
 
     The network is PP-OCRv6 of the package rapidocr (extra `text`). A line must score at least `threshold`,

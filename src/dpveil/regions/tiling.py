@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float, UInt8
-from dpveil.core.photo import ESCAPING, Grid, Photo
+from dpveil.core.array_types import Bool, Float, UInt8
+from dpveil.core.photo import ESCAPING, BlockGrid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError, TooNear
 from dpveil.opencv import cv2
@@ -41,7 +41,7 @@ def grow(region: Region, photo: Photo) -> Region:
     return replace(region, box=box, mask=mask, origin=origin, before=region)
 
 
-def reach(box: Box, grid: Grid | None) -> Box:
+def box_growing_into(box: Box, grid: BlockGrid | None) -> Box:
     """Return the box of all pixels whose growth reaches `box`; it may extend beyond the photo.
 
     A pixel grows to its block and the margin around that, so these are the blocks that touch `box` with the
@@ -54,11 +54,11 @@ def reach(box: Box, grid: Grid | None) -> Box:
     return Box(left, top, right - left, bottom - top)
 
 
-def kept_zone(kept: Region, grid: Grid | None) -> Region:
+def kept_zone(kept: Region, grid: BlockGrid | None) -> Region:
     """Return the pixels that a region keeps, and those whose growth reaches them (`reach`)."""
     if grid is None:
         return kept
-    zone, box = reach(kept.box, grid), kept.box
+    zone, box = box_growing_into(kept.box, grid), kept.box
     mask = np.zeros((zone.h, zone.w), np.bool_)
     own = np.ones((box.h, box.w), np.bool_) if kept.mask is None else kept.mask
     mask[box.y - zone.y :, box.x - zone.x :][: box.h, : box.w] = own
@@ -69,7 +69,7 @@ def kept_zone(kept: Region, grid: Grid | None) -> Region:
     return replace(kept, box=zone, mask=mask)
 
 
-def _cut(region: Region, grid: Grid | None) -> Region:
+def _cut(region: Region, grid: BlockGrid | None) -> Region:
     """Return the region without the pixels it keeps, and without those that would grow into them."""
     near = list[Region]()
     for kept in region.kept:  # the box around it is cut out, or if the core reaches into that, it alone
@@ -94,7 +94,7 @@ def _cut(region: Region, grid: Grid | None) -> Region:
     return replace(region, mask=mask)
 
 
-def grown_box(box: Box, grid: Grid, width: int, height: int) -> Box:
+def grown_box(box: Box, grid: BlockGrid, width: int, height: int) -> Box:
     """Return the grown `box`, clipped to a photo of `width` × `height` pixels."""
     left, right = _blocks(box.x, box.x + box.w, grid.x0, grid.width)
     top, bottom = _blocks(box.y, box.y + box.h, grid.y0, grid.height)
@@ -107,7 +107,9 @@ def _blocks(start: int, stop: int, line: int, step: int) -> tuple[int, int]:
     return line + (start - line) // step * step, line - (line - stop) // step * step
 
 
-def grown_mask(mask: Bool[np.ndarray, "h w"], box: Box, grown: Box, grid: Grid) -> Bool[np.ndarray, "H W"]:
+def grown_mask(
+    mask: Bool[np.ndarray, "h w"], box: Box, grown: Box, grid: BlockGrid
+) -> Bool[np.ndarray, "H W"]:
     """Return `mask`, which has the shape of `box`, grown by blocks and margin, in the shape of `grown`."""
     full = np.zeros((grown.h, grown.w), np.bool_)
     top, left = box.y - grown.y, box.x - grown.x

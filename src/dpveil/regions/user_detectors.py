@@ -18,14 +18,14 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.assets.confined_networks import Confined
-from dpveil.core.arrays import Float, Float32, UInt8
+from dpveil.core.array_types import Float, Float32, UInt8
 from dpveil.core.certificate import MOST_REGIONS
 from dpveil.core.parameters import Between, Probability
 from dpveil.core.photo import Photo
 from dpveil.core.rationals import to_json
 from dpveil.core.region_origin import BOX, CODE, EYE, FACE, KIND, MASK, OBJECT, PLATE, TEXT, WHOLE
 from dpveil.errors import InvalidParameter, ModelError, RegionError, UnknownName
-from dpveil.regions.things import Rows, Things
+from dpveil.regions.other_finders import NonFaceFinder, Rows
 from dpveil.regions.tiling import resize_rgb, suppress
 
 MOST_BYTES: Final = 1 << 29  # of a file; the largest networks of the kind have some 300 MB
@@ -142,7 +142,7 @@ LARGEST_RATIO: Final = 4  # a box is at most so many times as wide and high as t
 
 
 @dataclass(frozen=True, kw_only=True)
-class Detected(Things):
+class Detected(NonFaceFinder):
     """What the network in an ONNX file finds in a photo, of chosen classes; what it misses stays.
 
     `model` is a file with the outputs of YOLO (v5, v7, v8 and later) or RT-DETR; it is opened when it is

@@ -26,7 +26,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method, Size
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.release.quote import Quote, quote_of_sizes
-from dpveil.release.words import exposure
+from dpveil.release.words import large_delta_warning
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def sentence(
     else:
         limit = "an observer may name the true one almost surely"
     text = f"{grade}: of {alike}, equally likely before, {limit}."
-    text += f" {exposed}." if (exposed := exposure(guarantee)) else ""
+    text += f" {exposed}." if (exposed := large_delta_warning(guarantee)) else ""
     if whole is None or whole == guarantee:
         return text
     numbers = [(name, getattr(whole, name)) for name in ("epsilon", "delta", "rho")]

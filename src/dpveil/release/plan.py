@@ -16,7 +16,7 @@ from dpveil.core.envelope import Aside, notes_with_options
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.photo import Photo
 from dpveil.core.rationals import Json
-from dpveil.core.region import Box, Covered, Region
+from dpveil.core.region import Box, CoverageDigests, Region
 from dpveil.core.region_origin import BOX, FACE
 from dpveil.errors import BudgetRefused, InvalidParameter, NoRegion, RegionError, TooNear, UsageError
 from dpveil.io import Source, read
@@ -26,8 +26,8 @@ from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.chroma import keep_blocks
 from dpveil.regions.finder import Order
+from dpveil.regions.other_finders import ARGUMENTS, NOTHING, NonFaceFinder
 from dpveil.regions.spec import JOIN, last_of, passes_over, split_choices
-from dpveil.regions.things import ARGUMENTS, NOTHING, Things
 from dpveil.release import words
 from dpveil.release.explain import Explanation, explain_region
 from dpveil.release.quote import NO_ACCOUNTANT, Quote, require_strength
@@ -54,7 +54,7 @@ def choose_method(
 
 def default_method(finders: Sequence[Finder]) -> str | None:
     """Return the name of the default method for these regions; None for `catalogue.DEFAULT`."""
-    return COVER if finders and all(isinstance(finder, Things) for finder in finders) else None
+    return COVER if finders and all(isinstance(finder, NonFaceFinder) for finder in finders) else None
 
 
 def as_specs(regions: Spec | Sequence[Spec]) -> list[Spec]:
@@ -149,10 +149,10 @@ class Plan:
         return None if self.quote is None else self.quote.total
 
     @cached_property
-    def coverage(self) -> Covered | None:
+    def coverage(self) -> CoverageDigests | None:
         """The photo and the pixels of it that are replaced, which a ledger compares; None for a copy."""
         total = self.total
-        return None if total is None else Covered.of(self.photo, self.regions, total.relation)
+        return None if total is None else CoverageDigests.of(self.photo, self.regions, total.relation)
 
     @property
     def strength(self) -> str | None:
@@ -201,7 +201,7 @@ class Plan:
         if faces and FACE not in self.smallest and any(o.kind == BOX or o.faceless for o in origins):
             notes.append(words.BOXES_ALONE)
         notes += () if self.placement is None else self.placement.notes
-        kept = words.stays(self.request, () if self.quote is None else self.quote.regions)
+        kept = words.kept_faces_sentences(self.request, () if self.quote is None else self.quote.regions)
         notes += map(Aside, (*kept, *words.passed_notes(self.passed)))
         return (*notes, *(words.not_searched(kind, height) for kind, height in self.smallest.items()))
 

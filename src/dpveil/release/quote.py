@@ -31,7 +31,7 @@ from dpveil.release.words import (
     cautions,
     clear_parts,
     covers,
-    few_only,
+    few_pixels_warning,
     passing,
 )
 
@@ -149,7 +149,7 @@ class Quote:
         Regions are checked for pure noise only if they have one of the first `sizes` different sizes (None:
         all), because calibrating for a size takes up to seconds.
         """
-        few = (few_only(self.total),) if self.few_only else ()
+        few = (few_pixels_warning(self.total),) if self.few_only else ()
         about = (self.method, self.regions, self.channels, self.total)
         return few + cautions(*about, sizes=sizes)
 

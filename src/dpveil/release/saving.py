@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.certificate import MANIFEST, Certificate, Output
 from dpveil.core.envelope import MOST_BYTES, Sealed, parse
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.jpeg_blocks import JpegBlocks
-from dpveil.core.region import Covered
+from dpveil.core.region import CoverageDigests
 from dpveil.core.urls import Url
 from dpveil.errors import (
     INTACT,
@@ -73,7 +73,7 @@ class Budget(Protocol):
         key: str | bytes,
         *,
         again: bool = False,
-        covered: Covered | None = None,
+        covered: CoverageDigests | None = None,
         other_regions: bool = False,
     ) -> Payment:
         """Debit a release for good, or raise `BudgetRefused`, `AlreadyPaid` or `LedgerError`.
@@ -118,7 +118,7 @@ def pay(
     subject: str | None,
     key: str | bytes | None,
     certificate: Certificate,
-    covered: Covered | None,
+    covered: CoverageDigests | None,
     *,
     again: bool = False,
     other_regions: bool = False,

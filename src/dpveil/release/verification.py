@@ -31,7 +31,15 @@ from dpveil.release.saving import (
     image_path,
     read_certificate,
 )
-from dpveil.release.words import bit_cautions, few_only, passed_notes, share, stays, traces, verdict
+from dpveil.release.words import (
+    bit_cautions,
+    few_pixels_warning,
+    kept_faces_sentences,
+    passed_notes,
+    share,
+    total_warnings,
+    traces,
+)
 
 UNREAD: Final = "its C2PA manifest was not looked into: a C2PA validator tells what it says"
 
@@ -110,10 +118,10 @@ class Verification:
         if self.status != "consistent" or stated is None or stated.composition is None:
             return ()
         known = stated.bits in (SECURE, SEEDED_BITS)
-        notes = [*bit_cautions(stated.bits if known else UNKNOWN), *verdict(stated.composition)]
+        notes = [*bit_cautions(stated.bits if known else UNKNOWN), *total_warnings(stated.composition)]
         notes += traces(stated.regions)
         if self.few_only:
-            notes.append(few_only(stated.composition))
+            notes.append(few_pixels_warning(stated.composition))
         if (output := stated.output) is not None:
             if output.manifest:
                 notes.append(UNREAD)
@@ -124,7 +132,7 @@ class Verification:
         if stated.columns:
             named = escape_text(", ".join(stated.columns))
             notes.append(f"beside it in the clear, and not checked: {named}")
-        notes += stays(stated.request, stated.regions)
+        notes += kept_faces_sentences(stated.request, stated.regions)
         notes += map(escape_text, passed_notes(stated.passed_over))
         return (*notes, *self.signature, *filter(None, [self.together]))
 
@@ -270,7 +278,10 @@ def _examine_photo(pair: ReleaseFiles, stated: Callable[[], Certificate], max_pi
     if certificate is None or found.problems:
         return found
     certificate = with_sentences(certificate)
-    few = certificate.composition is not None and few_only(certificate.composition) in certificate.warnings
+    few = (
+        certificate.composition is not None
+        and few_pixels_warning(certificate.composition) in certificate.warnings
+    )
     status = "consistent" if certificate.guarantees else "unprotected"
     return replace(found, status=status, certificate=certificate, few_only=few)
 

@@ -170,7 +170,7 @@ def cautions(
     Regions are checked for pure noise only if they have one of the first `sizes` different sizes (None: all),
     because calibrating for a size takes up to seconds.
     """
-    notes = [*verdict(total)]
+    notes = [*total_warnings(total)]
     paid = [r for r in records if not isinstance(method.of_region(r), Fill)]
     pairs, (a, b) = first_overlap([record.box for record in paid])
     more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
@@ -184,10 +184,10 @@ def cautions(
     return (*notes, *(f"{label}: {text}" for label, text in told if text))
 
 
-def verdict(total: Guarantee) -> tuple[str, ...]:
+def total_warnings(total: Guarantee) -> tuple[str, ...]:
     """Return the warnings about a photo's total guarantee."""
     said = LOW.get(strength(total), "") if total.formal else HEURISTIC
-    return tuple(text for text in (said, exposure(total)) if text)
+    return tuple(text for text in (said, large_delta_warning(total)) if text)
 
 
 def growth_note(asked: Box, record: RegionRecord, also: str) -> str:
@@ -207,7 +207,7 @@ def not_searched(kind: str, smallest: int) -> Aside:
     return Aside(f"{small}, and larger ones may have been missed: all of these stay visible")
 
 
-def few_only(total: Guarantee) -> str:
+def few_pixels_warning(total: Guarantee) -> str:
     """Return the warning that a guarantee is for few pixels, and practically none for a whole region."""
     return FEW.format(pixels(total.relation.m or 0).upper())
 
@@ -222,7 +222,7 @@ ABOUT: Final = {
 """What a guarantee is about, by its relation, where that is not all that is replaced."""
 
 
-def but_linked(total: Guarantee, before: str = "") -> str:
+def linked_faces_clause(total: Guarantee, before: str = "") -> str:
     """Return, after `before`, what a guarantee does not cover of linked faces; empty if none are."""
     return f"{before} but which faces are of one person" * (LINKED in total.scope.in_the_clear)
 
@@ -240,7 +240,7 @@ def in_short(total: Guarantee, of: str = " of what was replaced") -> str:
     if not total.formal:
         return NO_PROMISE
     if total.free:
-        return f"nothing{of} is kept{but_linked(total)} (ε = 0)"
+        return f"nothing{of} is kept{linked_faces_clause(total)} (ε = 0)"
     letters = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
     numbers = ", ".join(
         f"{letter} = {show(value)}"
@@ -250,7 +250,7 @@ def in_short(total: Guarantee, of: str = " of what was replaced") -> str:
     distance = f" per unit of {total.metric}" if total.metric else ""
     m = total.relation.m
     about = f" about any {pixels(m)}" if m else ABOUT.get(total.relation.name, "")
-    return numbers + distance + about + but_linked(total, " about all")
+    return numbers + distance + about + linked_faces_clause(total, " about all")
 
 
 QUOTED: Final = {
@@ -279,20 +279,20 @@ def quotation(total: Guarantee | None, tool: str, sha256: str = "") -> str:
         return f"Nothing is promised about what {tool} shows{file}."
     rest = "; nothing is promised about anything else in it, or about where the replaced places are."
     if total.free:
-        but = but_linked(total)
+        but = linked_faces_clause(total)
         said = f"was drawn without regard to what the original shows there{but}:"
         said += f" nothing{' else' * bool(but)} of that is kept (ε = 0)"
         return f"What {tool} put in the replaced places{file} {said}{rest}"
     numbers = {name: show(value) for name in ("epsilon", "delta", "rho") if (value := getattr(total, name))}
     large = (total.epsilon or 0) > 99  # beyond, floats have no such power
     odds = "e^ε" if large else f"{math.ceil(1000 * math.exp(float(total.epsilon or 0))) / 1000:g}"
-    alike = total.relation.in_words() + " with the same faces linked" * bool(but_linked(total))
+    alike = total.relation.in_words() + " with the same faces linked" * bool(linked_faces_clause(total))
     words = {"neighbours": alike, "odds": odds, "metric": total.metric, "delta": "0"}
     said = QUOTED[total.kind].format(**{**words, **numbers})
     return f"What {tool} replaced{file} is differentially private: {said}{rest}"
 
 
-def worth(guarantee: Guarantee, grade: str) -> str:
+def strength_text(guarantee: Guarantee, grade: str) -> str:
     """Return a strength, with the number of pixels it is about unless that is all."""
     m = guarantee.relation.m
     return grade if m is None else f"{grade} about any {pixels(m)}"
@@ -345,16 +345,16 @@ def doubtful_note(places: Sequence[Region]) -> tuple[Note, ...]:
     what = "one place that may be a face is" if one else f"{len(places)} places that may be faces are"
     them = "it" if one else "them"
     form = f"{what} not hidden: look there, and replace {them} too with {{threshold}}"
-    return (Note(form, threshold=lowest(places)),)
+    return (Note(form, threshold=finding_threshold(places)),)
 
 
-def lowest(places: Sequence[Region]) -> str:
+def finding_threshold(places: Sequence[Region]) -> str:
     """Return a threshold with which all of these places would have been found, in two digits."""
     least = min(place.score or 0.0 for place in places)
     return f"{max(0.01, math.floor(100 * least) / 100):.2g}"
 
 
-def exposure(guarantee: Guarantee) -> str:
+def large_delta_warning(guarantee: Guarantee) -> str:
     """Return the warning of a δ above `LARGE_DELTA`; empty for a smaller one."""
     if guarantee.delta is None or guarantee.delta <= LARGE_DELTA:
         return ""
@@ -511,7 +511,7 @@ def kind_of(text: str) -> str:
         return ""
 
 
-def stays(request: Sequence[str], regions: Sequence[RegionRecord]) -> tuple[str, ...]:
+def kept_faces_sentences(request: Sequence[str], regions: Sequence[RegionRecord]) -> tuple[str, ...]:
     """Return a sentence for every request for faces of which some were to stay as they are.
 
     >>> from dpveil.core.region_origin import Origin

@@ -38,10 +38,10 @@ from dpveil.batch.report import (
 from dpveil.batch.state import stamp_of
 from dpveil.batch.tasks import check_apart
 from dpveil.core.parameters import check_count
-from dpveil.core.rationals import keep_freed
+from dpveil.core.rationals import keep_freed_memory
 from dpveil.core.received import one_of, read
 from dpveil.core.urls import Url
-from dpveil.datasets.releaser import ENDS, KEY, RELEASES, Cache, Releaser
+from dpveil.datasets.training_releases import ENDS, KEY, RELEASES, Cache, Releaser
 from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, OutputError, PhotoError, UsageError
 from dpveil.io import is_present, make_folder, write_together
 from dpveil.io.names import show_path
@@ -375,7 +375,7 @@ class Actor:
 
     def __init__(self, setup: Setup) -> None:
         cv2.setNumThreads(1)
-        keep_freed()
+        keep_freed_memory()
         self._worker = Worker(setup, own=True)
 
     def __call__(self, table: Any) -> Any:

@@ -25,7 +25,7 @@ from dpveil.service.answers import (
     release_text,
     result_response,
 )
-from dpveil.service.guard import FAILURE, Held, Rates, Share
+from dpveil.service.guard import FAILURE, Rates, RequestLoad, UploadMemory
 from dpveil.service.jobs import Jobs, Order
 from dpveil.service.keys import LOCAL, Caller, KeyFile
 from dpveil.service.log import Metrics
@@ -63,7 +63,7 @@ class Parts:
     """What the addresses use. With `keys` every address of releases needs one."""
 
     jobs: Jobs
-    held: Held
+    held: UploadMemory
     rates: Rates
     metrics: Metrics
     keys: KeyFile | None
@@ -148,7 +148,7 @@ async def release(
         raise ServiceError(
             "BadRequest", "the Idempotency-Key is no word of 1 to 255 letters", hint="a UUID will do"
         )
-    jobs, share = parts.jobs, Share(parts.held)
+    jobs, share = parts.jobs, RequestLoad(parts.held)
     new = False
     try:
         with jobs.under_way.count(caller):
@@ -166,7 +166,9 @@ async def release(
     return result_response(result, more, replayed=not new)
 
 
-async def _order(request: Request, parts: Parts, caller: Caller, share: Share, key: str | None) -> Order:
+async def _order(
+    request: Request, parts: Parts, caller: Caller, share: RequestLoad, key: str | None
+) -> Order:
     sent = await receive(request, parts.jobs.limits, share)
     subject = sent.settings.pop("subject", None)
     if not isinstance(subject, str | None):
@@ -254,7 +256,7 @@ async def plan(request: Request, parts: Using, caller: Asking) -> Response:
 
 async def answer_plan(request: Request, parts: Parts, caller: Caller, do: str) -> Response:
     """Return what a worker answers to a photo and settings that ask it to `do` something."""
-    jobs, share = parts.jobs, Share(parts.held)
+    jobs, share = parts.jobs, RequestLoad(parts.held)
     try:
         with jobs.under_way.count(caller):
             order = await _order(request, parts, caller, share, None)

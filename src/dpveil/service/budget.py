@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dpveil.core.certificate import parse_guarantee
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.rationals import Json
-from dpveil.core.region import Covered
+from dpveil.core.region import CoverageDigests
 from dpveil.errors import AlreadyPaid, BudgetRefused, InvalidParameter, RegionsDiffer, UsageError, nearest
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.limits import check_subject
@@ -51,7 +51,7 @@ class Budget:
             raise UsageError("a copy without protection cannot be paid for", hint="leave copy out of if_none")
         guarantee = parse_guarantee(planned["total"])
         try:
-            covered = Covered.from_json(planned.get("covered"))
+            covered = CoverageDigests.from_json(planned.get("covered"))
         except InvalidParameter as error:
             raise WorkerEnded from error  # the worker may have been taken over
         try:

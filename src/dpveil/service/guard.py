@@ -43,7 +43,7 @@ class Rates:
         self._left[caller.number] = (left - 1, now)
 
 
-class UnderWay:
+class ActiveRequests:
     """The requests and jobs that each key has under way: `caller.parallel` at most."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class UnderWay:
 
 
 @dataclass
-class Held:
+class UploadMemory:
     """The bytes of all uploads in memory: `most` at once."""
 
     most: int
@@ -71,10 +71,10 @@ class Held:
 
 
 @dataclass
-class Share:
+class RequestLoad:
     """What one request holds of them."""
 
-    held: Held
+    held: UploadMemory
     size: int = 0
 
     def add(self, size: int) -> None:

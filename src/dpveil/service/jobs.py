@@ -25,7 +25,7 @@ from dpveil.io import FORMATS
 from dpveil.io.screening import format_name
 from dpveil.service import log
 from dpveil.service.budget import Budget
-from dpveil.service.guard import Share, UnderWay
+from dpveil.service.guard import ActiveRequests, RequestLoad
 from dpveil.service.keys import Caller
 from dpveil.service.log import Metrics
 from dpveil.service.media import FORMATS as MEDIA
@@ -74,7 +74,7 @@ class Order:
     caller: Caller
     key: str | None
     digest: bytes
-    share: Share
+    share: RequestLoad
 
     def free(self) -> None:
         self.photo = b""
@@ -106,7 +106,7 @@ class Jobs:
         sign: SigningKey | None = None,
     ) -> None:
         self.workers, self.store, self.budget, self.limits = workers, store, budget, limits
-        self.metrics, self.sign, self.under_way = metrics, sign, UnderWay()
+        self.metrics, self.sign, self.under_way = metrics, sign, ActiveRequests()
         self._keeping = asyncio.Semaphore(workers.count)  # a disk that is slower than workers stops them
         self.closing = False
         self._jobs: dict[str, Job] = {}

@@ -89,7 +89,7 @@ def release_steps(told: dict[str, Any], contents: bytes) -> Iterator[tuple[Any, 
 def certificate_of(kind: str, text: str) -> Any:
     """Return the certificate of a document or clip; raises `CertificateError`."""
     if kind == DOCUMENT:
-        from dpveil.release.documents import parse_document
+        from dpveil.release.document_certificate import parse_document
 
         return parse_document(text)
     from dpveil.video.certificate import parse_certificate
@@ -105,7 +105,7 @@ def format_of_certificate(text: str) -> str:
 def details(certificate: Any) -> dict[str, list[str]]:
     """Return what the certificate of a document or clip covers, what it does not, and its warnings."""
     if hasattr(certificate, "pages"):
-        from dpveil.release.documents import kept_pages, nothing_of
+        from dpveil.release.document_certificate import kept_pages, nothing_of
         from dpveil.release.quote import with_sentences
 
         each = [with_sentences(page.certificate) for page in certificate.pages]
@@ -145,10 +145,10 @@ def contradictions_of(certificate: Any) -> list[str]:
 
 
 def _choices(told: dict[str, Any]) -> Any:
-    from dpveil.batch.tasks import Choices
+    from dpveil.batch.tasks import RunSettings
 
     request = Request.of(told["settings"])
-    return Choices(
+    return RunSettings(
         method=request.method,
         regions=request.finders,
         post_processing=request.post_processing,

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 import uvicorn
 from fastapi import FastAPI
 
-from dpveil.core.rationals import keep_freed
+from dpveil.core.rationals import keep_freed_memory
 from dpveil.errors import DPVeilError, OutputError, UsageError
 from dpveil.service import log
 from dpveil.service.app import Parts, application
 from dpveil.service.budget import Budget
-from dpveil.service.guard import Guard, Held, Rates
+from dpveil.service.guard import Guard, Rates, UploadMemory
 from dpveil.service.jobs import Jobs
 from dpveil.service.keys import KeyFile
 from dpveil.service.log import Metrics
@@ -116,7 +116,7 @@ def build(setup: Setup, ledger: Ledger | None = None) -> Service:
     name = "" if ledger is None else ledger.name
     store = Store(MEMORY if setup.results is None else setup.results, limits, name)
     store.recover(budget.is_paid)
-    jobs, held = Jobs(workers, store, budget, limits, metrics, setup.sign), Held(limits.held_bytes)
+    jobs, held = Jobs(workers, store, budget, limits, metrics, setup.sign), UploadMemory(limits.held_bytes)
     metrics.watch("waiting", "Requests that wait for a worker.", lambda: workers.waiting)
     metrics.watch("busy", "Workers at work.", lambda: workers.busy)
     metrics.watch("workers_replaced", "Workers that ended or were killed.", lambda: workers.replaced)
@@ -210,7 +210,7 @@ def serve(
         begins(service)
         log.start()
         gc.freeze()
-        keep_freed()
+        keep_freed_memory()
         with suppress(KeyboardInterrupt):  # how it was told to stop, after which it has stopped in order
             running(setup, service, started).run([listener])
 

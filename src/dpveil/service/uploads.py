@@ -15,7 +15,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
 from dpveil.errors import UsageError
-from dpveil.service.guard import Share
+from dpveil.service.guard import RequestLoad
 from dpveil.service.problems import ServiceError
 from dpveil.service.settings import Limits
 
@@ -43,7 +43,7 @@ class _Parser(MultiPartParser):
         self.whole = True
 
 
-async def receive(request: Request, limits: Limits, share: Share) -> Upload:
+async def receive(request: Request, limits: Limits, share: RequestLoad) -> Upload:
     """Return the upload of a request; raises errors that are problems, among them those of every limit."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "multipart/form-data":
         raise ServiceError("WrongType", "the body is not multipart/form-data", hint=FORM)

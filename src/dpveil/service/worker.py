@@ -15,7 +15,7 @@ import numpy as np
 
 from dpveil.catalogue import latent_mechanisms, methods
 from dpveil.core.guarantee import count_noun
-from dpveil.core.rationals import Json, keep_freed
+from dpveil.core.rationals import Json, keep_freed_memory
 from dpveil.errors import DPVeilError, InvalidParameter, RegionError
 from dpveil.io import read
 from dpveil.noise.backend import compile_now
@@ -53,7 +53,7 @@ def prepare(_: Any) -> Answering:
         prctl = ctypes.CDLL(None).prctl
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    keep_freed()
+    keep_freed_memory()
     cv2.setNumThreads(1)  # there are more workers
     planned: Iterator[Parts] = iter(())
 

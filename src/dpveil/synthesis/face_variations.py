@@ -15,7 +15,7 @@ import numpy as np
 from dpveil.codecs.base import Codec, Crops
 from dpveil.codecs.network_codecs import EncoderDecoder, ellipse_mask
 from dpveil.codecs.statistics import Codes
-from dpveil.core.arrays import Float64, Int16, Int64, UInt8
+from dpveil.core.array_types import Float64, Int16, Int64, UInt8
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource, normals
 from dpveil.noise.gaussian import discrete_gaussian

@@ -16,7 +16,7 @@ from dpveil.accounting.meaning import strength
 from dpveil.assets.reference import AssetField
 from dpveil.codecs.base import CODEC, Crops
 from dpveil.codecs.statistics import Codes
-from dpveil.core.arrays import Float64, Int64
+from dpveil.core.array_types import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope, count_noun
 from dpveil.core.parameters import Count, OneOf, OptionalCount, Positive, Probability
 from dpveil.core.rationals import Json, show, to_json, two_digits

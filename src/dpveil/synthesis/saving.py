@@ -13,7 +13,7 @@ import numpy as np
 
 from dpveil.accounting.meaning import strength
 from dpveil.codecs.base import Crops
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.certificate import SEEDED
 from dpveil.core.envelope import PUBLISHABLE, Envelope, Signature, this_tool
 from dpveil.core.guarantee import Guarantee

@@ -13,7 +13,7 @@ from dpveil.batch.photo_release import FORGOTTEN
 from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
 from dpveil.batch.resume import ARGUMENTS, check_ours, output_taken, released_again
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.tasks import Choices, Task
+from dpveil.batch.tasks import RunSettings, Task
 from dpveil.core.envelope import Aside, Caution, Note, Unfinished
 from dpveil.core.rationals import Json
 from dpveil.core.region_origin import FACE
@@ -26,7 +26,7 @@ from dpveil.release.saving import certificate_path
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.containers import Source, container_of
 from dpveil.video.make_plan import Progress, analyze, name_of, no_progress
-from dpveil.video.plan import Payment, VideoPlan, parse_plan
+from dpveil.video.plan import Payer, VideoPlan, parse_plan
 from dpveil.video.quote import ClipQuote
 from dpveil.video.reading import open_clip
 from dpveil.video.render_job import (
@@ -90,7 +90,7 @@ def find_finished(
 class ClipRun:
     """What is asked for the clips of a run: its `choices`, and `more`, arguments of `analyze` for clips."""
 
-    choices: Choices
+    choices: RunSettings
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -142,7 +142,7 @@ class ClipRun:
         )
 
     def _dry_entry(self, task: Task, plan: VideoPlan) -> Entry:
-        payment = Payment(**self.choices.paying)
+        payment = Payer(**self.choices.paying)
         nonce = unfinished_nonce(
             task.output, settings_of(plan, task.output, payment.payer, self.choices.seed)
         )

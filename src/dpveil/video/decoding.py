@@ -13,7 +13,7 @@ from typing import Any, Final
 import cv2
 import numpy as np
 
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.errors import ClipError, InvalidParameter
 from dpveil.video.containers import (
     MATROSKA,

@@ -15,7 +15,7 @@ from typing import Annotated, Final, Self
 
 import numpy as np
 
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.rationals import Json
 from dpveil.core.received import (
     Check,

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float32, UInt8
+from dpveil.core.array_types import Float32, UInt8
 from dpveil.core.region import Box, Region, hidden_pixels
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head_frame import SIDE

@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float64
+from dpveil.core.array_types import Bool, Float64
 from dpveil.core.region import Box, Region, hidden_pixels
 from dpveil.core.region_origin import BOX, OBJECT, WHOLE, Origin
 from dpveil.errors import RegionError
@@ -45,7 +45,7 @@ Series = Float64[np.ndarray, " n"]
 Lines = Float64[np.ndarray, "k n"]
 
 
-def calm(frames: Series, middle: Lines, reach: Lines, near: Sequence[float] | None = None) -> Lines:
+def smooth_path(frames: Series, middle: Lines, reach: Lines, near: Sequence[float] | None = None) -> Lines:
     """Return lines of values at `frames`, each within `reach` of its `middle`, that bend the least.
 
     A line that can be constant is. The others minimise the sum of squared bends, a little of slopes, and if
@@ -125,7 +125,7 @@ def cell_at(key: Key, protect: str) -> Cell:
     return cell_of(head, yaw, box, protect)
 
 
-class Course:
+class HeadPath:
     """The course of a head on straight lines between the cells of its keys, which are in order of frames.
 
     `protect` is one of `PROTECTIONS`. Raises `RegionError` as `cell_at` does.
@@ -160,7 +160,7 @@ class Course:
         pitch, one = PITCH * self._sides, np.ones(len(self.cells))
         reach = np.array([one * SIZE, one * ROLL, pitch, pitch]) / 2
         middle = np.array([np.log(self._sides), self._turns, *self._centres.T])
-        return calm(self.frames, middle, reach, (0.0, SWING, 0.0, 0.0))
+        return smooth_path(self.frames, middle, reach, (0.0, SWING, 0.0, 0.0))
 
     @cached_property
     def _bends(self) -> tuple[Series, Float64[np.ndarray, "4 m"]]:
@@ -387,11 +387,11 @@ class Scene:
         origin = Origin(track.kind, track.finder, number=track.number, found=track.kind not in GIVEN)
         return self.faces and track.kind != WHOLE and not origin.faceless
 
-    def course(self, track: Track) -> Course:
+    def course(self, track: Track) -> HeadPath:
         """Return the course of a face that is replaced by a face; raises `RegionError`."""
         if track.number not in self._courses:
             protect = str(getattr(self.method, "protect", "head"))
-            self._courses[track.number] = Course(track.keys, protect)
+            self._courses[track.number] = HeadPath(track.keys, protect)
         return self._courses[track.number]
 
     def box_course(self, track: Track) -> BoxCourse:
@@ -403,7 +403,7 @@ class Scene:
         return self._boxes[track.number]
 
     @cached_property
-    def _courses(self) -> dict[int, Course]:
+    def _courses(self) -> dict[int, HeadPath]:
         return {}
 
     @cached_property

@@ -21,7 +21,7 @@ from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.parameters import Parameter
 from dpveil.core.rationals import Json
 from dpveil.core.received import at_most, fault, one_of, read
-from dpveil.core.region import VECTORS, Covered
+from dpveil.core.region import VECTORS, CoverageDigests
 from dpveil.core.region_origin import WHOLE
 from dpveil.core.registry import METHODS
 from dpveil.errors import DPVeilError, InvalidParameter, RegionsDiffer, UnknownName, suggestion
@@ -217,7 +217,7 @@ class VideoPlan:
         return _json_text(data, "\n") + "\n"
 
     @cached_property
-    def coverage(self) -> Covered:
+    def coverage(self) -> CoverageDigests:
         """The clip and what of it is replaced, which a ledger compares between releases of one clip.
 
         A clip is the bytes of its file. Costs of several releases add up to a promise about what all of them
@@ -240,7 +240,9 @@ class VideoPlan:
             read: list[Json] = [[draw.key.frame, str(draw.raster)] for draw in self._draws]
             data["drawn"] = sorted(read, key=json.dumps)
         text = json.dumps(data, sort_keys=True).encode()
-        return Covered(_digest(b"clip\0" + bytes.fromhex(self.facts.sha256)), _digest(b"tracks\0" + text))
+        return CoverageDigests(
+            _digest(b"clip\0" + bytes.fromhex(self.facts.sha256)), _digest(b"tracks\0" + text)
+        )
 
     @property
     def settings(self) -> dict[str, Json]:
@@ -270,7 +272,7 @@ def _digest(data: bytes) -> bytes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Payment:
+class Payer:
     """Who pays for a clip, if anybody does; raises `InvalidParameter` for what does not belong together."""
 
     ledger: Ledger | None = None

@@ -35,12 +35,12 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.protection import FACE as INNER
 from dpveil.faces.geometry.protection import HEAD as WHOLE_HEAD
-from dpveil.faces.heads import REPLACES, STAYS
-from dpveil.faces.objects import COVER
+from dpveil.faces.head_placement import REPLACES, STAYS
+from dpveil.faces.mixed_placement import COVER
 from dpveil.mechanisms.method import Method, Size
 from dpveil.regions.boxes import asked_box
 from dpveil.release.quote import about_all
-from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict
+from dpveil.release.words import CHOSEN, few_pixels_warning, pure_noise, total_warnings
 from dpveil.video import words
 from dpveil.video.facts import FIXED, Key, Track, TrackRecord
 from dpveil.video.places import Scene
@@ -294,7 +294,7 @@ class ClipQuote:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What whoever uses the clip has to know, besides the kind of bits."""
-        few = (few_only(self.total),) if self._few_only else ()
+        few = (few_pixels_warning(self.total),) if self._few_only else ()
         voices = (words.VOICES,) * self.audio
         noisy: dict[tuple[int, int], str] = {}
         for (method, _), size in zip(self.costs_per_person, self.sizes, strict=True):
@@ -303,7 +303,7 @@ class ClipQuote:
         loud = tuple(f"{width}×{height} pixels: {text}" for (width, height), text in noisy.items() if text)
         protects = {getattr(method, "protect", None) for method, _ in self.costs_per_person}
         stays = (Note(STAYS + REPLACES, protect=WHOLE_HEAD),) * (INNER in protects)
-        return (*few, *map(words.of_clip, verdict(self.total)), *stays, *voices, *loud)
+        return (*few, *map(words.of_clip, total_warnings(self.total)), *stays, *voices, *loud)
 
     @property
     def _sizes(self) -> list[Size | None]:

@@ -39,7 +39,7 @@ from dpveil.video.decoding import MAX_PIXELS
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.frame_renderer import Renderer
 from dpveil.video.make_plan import Progress, no_progress
-from dpveil.video.plan import Payment, VideoPlan
+from dpveil.video.plan import Payer, VideoPlan
 from dpveil.video.reading import Clip, ahead, open_clip, pick_frames, room_for
 from dpveil.video.track_draws import Drawn, crop_of, draw, paint
 from dpveil.video.verification import content_problems
@@ -299,7 +299,7 @@ def render(
     """
     target, source = Path(check_path(out, "give the name of a file, such as private.mp4")), Path(clip)
     container = container_for(target)
-    payment = Payment(ledger=ledger, subject=subject, other_regions=other_regions, seed=seed)
+    payment = Payer(ledger=ledger, subject=subject, other_regions=other_regions, seed=seed)
     plan.prepare()
     check_out(target, source)
     remove_leftovers(target.parent)
@@ -380,7 +380,7 @@ class _Job:
             raise OutputError(f"cannot write {show_path(self.target)}: {problem}", hint=hint)
         self.work.complete(sha256)
 
-    def name(self, payment: Payment, sign: SigningKey | None, *, replace: bool) -> VideoCertificate:
+    def name(self, payment: Payer, sign: SigningKey | None, *, replace: bool) -> VideoCertificate:
         """Give the certificate and the clip their names, unless a process before has done so."""
         sha256 = str(self.work.release)
         certificate = self._certificate(sha256)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.guarantee import count_noun
 from dpveil.core.region_origin import WHOLE
 from dpveil.video.facts import Facts, Track, clock

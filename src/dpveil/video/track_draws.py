@@ -16,7 +16,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, UInt8
+from dpveil.core.array_types import Bool, UInt8
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError, UsageError
@@ -29,8 +29,8 @@ from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.geometry.place import Placed, place
 from dpveil.faces.geometry.protection import TURNED
 from dpveil.faces.geometry.view import ONE
-from dpveil.faces.objects import COVER
-from dpveil.faces.recombine import painted, part_of
+from dpveil.faces.mixed_placement import COVER
+from dpveil.faces.recombine import paint_face, part_of
 from dpveil.faces.released import Released
 from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil.noise.bits import BitSource
@@ -230,7 +230,7 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
         part = part_of(
             there, drawn.face, outside, hidden, match, toned=method.toned, turned=method.turned, place=head
         )
-        alpha, levels, _ = painted(part, own, box, cut=True)
+        alpha, levels, _ = paint_face(part, own, box, cut=True)
         picture = np.clip(np.rint(np.dstack([levels, 255 * alpha])), 0, 255).astype(np.uint8)
         with TemporaryFile() as file:  # read when it is shown: memory does not grow with the number of heads
             picture.tofile(file)

@@ -15,7 +15,7 @@ from dpveil.io import is_present
 from dpveil.io.unreadable import LINK
 from dpveil.release.saving import CLIPS, read_certificate
 from dpveil.release.verification import FORGED, Trusted, Verification, examine, verify_file
-from dpveil.release.words import bit_cautions, few_only, verdict
+from dpveil.release.words import bit_cautions, few_pixels_warning, total_warnings
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.containers import Source, pyav
 from dpveil.video.decoding import MAX_PIXELS
@@ -72,11 +72,11 @@ class ClipVerification(Verification):
         if self.status != "consistent" or stated is None:
             return ()
         quote = stated.quote
-        visible, few = sum(track.visible for track in quote.tracks), few_only(quote.total)
+        visible, few = sum(track.visible for track in quote.tracks), few_pixels_warning(quote.total)
         return (
             count_noun(quote.frames, "frame"),
             *bit_cautions(stated.bits),
-            *map(of_clip, verdict(stated.composition)),
+            *map(of_clip, total_warnings(stated.composition)),
             *((few,) * (few in quote.warnings)),
             *((TRACKS_VISIBLE.format(count_noun(visible, "track"), len(quote.tracks)),) * bool(visible)),
             *((VOICES,) * quote.audio),

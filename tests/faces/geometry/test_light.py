@@ -13,10 +13,10 @@ from dpveil.faces.geometry import Frame, Placed, Similarity
 from dpveil.faces.geometry.around import OF_JAW, USUAL, Around
 from dpveil.faces.geometry.colour_match import match_of
 from dpveil.faces.geometry.grain import MOST as MOST_GRAIN
-from dpveil.faces.geometry.grain import grained, softened
+from dpveil.faces.geometry.grain import add_grain, match_sharpness
 from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.light import Light, light_of
-from dpveil.faces.geometry.membrane import DARK, MOST, continued, lab_of, levels_of, rim_gain
+from dpveil.faces.geometry.membrane import DARK, MOST, continue_skin, lab_of, levels_of, rim_gain
 from dpveil.faces.recombine import recombine
 from dpveil.faces.released import CropFace
 
@@ -108,7 +108,7 @@ def test_what_is_seen_around_changes_a_face_by_no_more_than_a_limit() -> None:
     inside, rim, count = framed()
     face = np.full((24, 30, 3), 100, np.float32)
     for level in (0, 255):
-        out, _ = continued(inside, rim, inside, face, np.full_like(face, level), np.ones(count), 4.0)
+        out, _ = continue_skin(inside, rim, inside, face, np.full_like(face, level), np.ones(count), 4.0)
         assert np.abs(np.log((out + DARK) / (face + DARK))).max() <= MOST + 1e-5
     there = light(around(SKIN, SKIN)).on(at(face_in_photo()), BOX)
     assert there.lit(np.full(there.gain.shape, 3, np.float32)).max() < 3 + DARK, "black stays dark"
@@ -145,23 +145,23 @@ def test_the_tone_of_skin_around_is_that_of_what_is_seen_and_looks_like_skin() -
 def test_skin_goes_on_from_the_rim_to_a_face_and_pixels_without_weight_change_nothing() -> None:
     inside, rim, count = framed()
     face, outside = np.full((24, 30, 3), 100, np.float32), np.full((24, 30, 3), 140, np.float32)
-    out, skin = continued(inside, rim, inside, face, outside, np.ones(count), 5.0)
+    out, skin = continue_skin(inside, rim, inside, face, outside, np.ones(count), 5.0)
     row = out[12, 3:16, 0]
     assert (np.diff(row) <= 1e-3).all(), "from the edge to the middle, levels fall evenly"
     assert row[0] > 135
     assert row[6:] == pytest.approx(100, abs=1)
     assert skin[inside].min() > 0.99
-    none, bare = continued(inside, rim, inside, face, outside, np.zeros(count), 5.0)
+    none, bare = continue_skin(inside, rim, inside, face, outside, np.zeros(count), 5.0)
     assert none[inside] == pytest.approx(100, abs=0.5)
     assert bare.max() < 1e-3
-    dark = continued(
+    dark = continue_skin(
         inside, rim, inside, face, outside * 0, np.where(np.nonzero(rim)[1] > 20, 1.0, 0.0), 5.0
     )[0]
     assert dark[12, 4:10, 0] == pytest.approx(100, abs=2), "only where the rim is skin"
     assert dark[12, 25, 0] < 90
     left = np.indices(inside.shape)[1] < 15
     both = [
-        continued(
+        continue_skin(
             inside, rim, inside & left, np.where(left[..., None], face, level), outside, np.ones(count), 5.0
         )[0]
         for level in (np.float32(0), np.float32(255))
@@ -182,7 +182,7 @@ def test_a_face_gets_the_grain_of_the_photo_and_no_more() -> None:
     for spread in (0.0, 2.0, 4.0, 40.0):
         noise = rng.normal(0, spread, (200, 190, 1)) * np.ones(3)
         image = np.where(hidden[..., None], 0, np.clip(120 + noise, 0, 255)).astype(np.uint8)
-        found.append(float(grained(flat, whole, BOX, image, hidden).std()))
+        found.append(float(add_grain(flat, whole, BOX, image, hidden).std()))
     assert found[0] == 0
     assert 0.8 * 2 < found[1] < 1.05 * 2
     assert 0.8 * 4 < found[2] < 1.05 * 4
@@ -196,5 +196,5 @@ def test_a_face_is_no_sharper_than_the_photo_and_a_softer_one_stays() -> None:
     hidden[BOX.slices] = oval()
     soft = np.where(hidden[..., None], 0, np.full((200, 190, 3), 120)).astype(np.uint8)
     loud = np.where(hidden[..., None], 0, rng.integers(0, 256, (200, 190, 3))).astype(np.uint8)
-    assert softened(sharp, whole, BOX, soft, hidden).std() < 0.5 * sharp.std()
-    assert (softened(sharp, whole, BOX, loud, hidden) == sharp).all()
+    assert match_sharpness(sharp, whole, BOX, soft, hidden).std() < 0.5 * sharp.std()
+    assert (match_sharpness(sharp, whole, BOX, loud, hidden) == sharp).all()

@@ -11,7 +11,6 @@ from geometry_made import released, textured
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.faces.geometry import place
-from dpveil.faces.geometry.threads import each
 from dpveil.faces.recombine import recombine
 
 FACES = (Box(20, 20, 40, 50), Box(150, 30, 60, 75), Box(300, 20, 50, 62))

@@ -13,7 +13,7 @@ from geometry_made import placed, released, textured
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
-from dpveil.faces import Attributes, Gallery, heads
+from dpveil.faces import Attributes, Gallery, head_placement
 from dpveil.faces.geometry import Frame, Placed, pose_of, view
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.landmarks import Landmarks
@@ -65,12 +65,14 @@ def test_a_pose_that_was_drawn_or_chosen_is_not_turned_away(monkeypatch: pytest.
     assert not Attributes(attributes="pose=2", **READS).turned
     assert not Attributes(attributes="pose=left", **READS).turned
     asked: list[bool] = []
-    monkeypatch.setattr(heads, "recombine", lambda image, *_, turned, **__: asked.append(turned) or image)
+    monkeypatch.setattr(
+        head_placement, "recombine", lambda image, *_, turned, **__: asked.append(turned) or image
+    )
     there = faces((1,))
     for turned in (True, False):
         method = SimpleNamespace(reads=True, toned=False, turned=turned)
         method.shown = lambda crops, bits: [released(there[0])]
-        drawn = object.__new__(heads.Heads)
+        drawn = object.__new__(head_placement.HeadPlacement)
         drawn.photo, drawn.places, drawn.method = Photo(textured(160, 260)), there, method
         drawn.draw(SeededBits(1), ())
     assert asked == [True, False]

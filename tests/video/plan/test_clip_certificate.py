@@ -20,7 +20,7 @@ from tests.video.plan.made import HEIGHT, WIDTH, box, face, facts, plan, whole
 from dpveil.cli import run
 from dpveil.core.envelope import canonical, checksum
 from dpveil.errors import CertificateError, DPVeilError
-from dpveil.faces.attributes import Attributes
+from dpveil.faces.attributes_method import Attributes
 from dpveil.mechanisms.pixel import Blur, DPPix
 from dpveil.release.keys import SigningKey
 from dpveil.video.certificate import ClipOutput, VideoCertificate, parse_certificate

@@ -8,7 +8,7 @@ import pytest
 from tests.video.plan.made import box, face, plan, whole
 
 from dpveil.errors import NoiseError
-from dpveil.faces.attributes import Attributes
+from dpveil.faces.attributes_method import Attributes
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.video.facts import Key
 

@@ -11,7 +11,7 @@ import pytest
 from tests.video.plan.made import face, facts, plan, whole
 
 from dpveil.errors import DPVeilError, RegionError, RegionsDiffer, UsageError
-from dpveil.faces.attributes import Attributes
+from dpveil.faces.attributes_method import Attributes
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPSVD, DPPix
 from dpveil.postprocessing import parse

@@ -7,7 +7,7 @@ import pytest
 from tests.video.plan.made import face, plan, whole
 
 from dpveil.errors import InvalidParameter, RegionError
-from dpveil.faces.attributes import Attributes
+from dpveil.faces.attributes_method import Attributes
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.video.facts import Key
 from dpveil.video.quote import persons

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpveil.faces.attributes import Attributes
+from dpveil.faces.attributes_method import Attributes
 from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SeededBits
 from dpveil.video.facts import Frame, Key, Track

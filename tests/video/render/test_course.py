@@ -14,7 +14,7 @@ from dpveil.faces.geometry.cell import PITCH, RATIO, ROLLS, side
 from dpveil.faces.geometry.head_frame import MIDDLE, outline
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.video.facts import Key
-from dpveil.video.places import BoxCourse, Course, calm, cell_at, region_around
+from dpveil.video.places import BoxCourse, HeadPath, cell_at, region_around, smooth_path
 
 TURN = 2 * math.pi / ROLLS
 KEYS = (
@@ -51,7 +51,7 @@ def nearly(cells: list, rng: np.random.Generator) -> np.ndarray:
 def test_what_is_replaced_holds_every_face_of_two_cells_that_moves_on_a_line(protect: str) -> None:
     """Faces lie at the corners of cells, and move on lines between keys; their own shape is `one`."""
     rng = np.random.default_rng(1)
-    course = Course(KEYS, protect)
+    course = HeadPath(KEYS, protect)
     one = PROTECTIONS[protect].one
     for _ in range(12):
         nodes = nearly(list(course.cells), rng)
@@ -89,7 +89,7 @@ def test_a_head_that_trembles_within_two_cells_is_shown_still() -> None:
         Key(f, 300 + int(rng.integers(-3, 4)), 200, 90 + int(rng.integers(-2, 3)), 120)
         for f in range(0, 100, 5)
     ]
-    course = Course(keys, "head")
+    course = HeadPath(keys, "head")
     assert len({cell.across for cell in course.cells}) > 1
     shown = [course.pose_at(frame) for frame in range(100)]
     assert np.ptp([one.back(np.zeros((1, 2)))[0, 0] for one in shown]) < 0.05
@@ -101,20 +101,20 @@ def test_the_calmest_lines_stay_within_intervals_and_bend_no_more_than_they_have
     straight = 0.31 * at
     cells, half = np.floor([straight, straight % 2, 0 * at]) + 0.5, np.full((3, len(at)), 0.5)
     cells[1] = np.arange(len(at)) % 2
-    line, still, same = calm(at, cells, half)
+    line, still, same = smooth_path(at, cells, half)
     assert (np.abs(line - cells[0]) <= 0.5).all()
     assert np.abs(np.diff(line, 2)).max() < 0.3 * np.abs(np.diff(cells[0], 2)).max()
     assert np.abs(np.diff(line) - 5 * 0.31).max() < 0.2
     assert (still == 0.5).all()
     assert (same == 0.5).all()
-    assert calm(at[:1], cells[:1, :1], half[:1, :1]).tolist() == [[0.5]]
-    two = calm(at[:2], np.array([[0.5, 9.5]]), np.full((1, 2), 0.5))
+    assert smooth_path(at[:1], cells[:1, :1], half[:1, :1]).tolist() == [[0.5]]
+    two = smooth_path(at[:2], np.array([[0.5, 9.5]]), np.full((1, 2), 0.5))
     assert two[0] == pytest.approx([1, 9], abs=0.05)
 
 
 def test_turns_cross_over_a_moment_and_do_not_flicker() -> None:
     yaws = [8, 12, 8, 12, 8, 45, 45, 8]
-    course = Course([Key(10 * n, 100, 100, 60, 80, 0, yaw) for n, yaw in enumerate(yaws)], "head")
+    course = HeadPath([Key(10 * n, 100, 100, 60, 80, 0, yaw) for n, yaw in enumerate(yaws)], "head")
     assert course.yaws == {0, 2}
     assert course.faces(20, 4) == [(0, 1.0)]
     assert course.faces(70, 4) == [(2, 1.0)]
@@ -225,7 +225,7 @@ def test_what_is_replaced_holds_the_box_of_a_key_whatever_its_sides(protect: str
     size, down = PROTECTIONS[protect].holds
     for w, h, roll in rng.integers((20, 20, -90), (200, 200, 90), (60, 3)):
         key = Key(0, 100, 80, int(w), int(h), int(roll), 45)
-        head, shape = Course([key], protect).outline(0)
+        head, shape = HeadPath([key], protect).outline(0)
         middle = key.x + key.w / 2 - 0.5, key.y + key.h * (0.5 + down) - 0.5
         ends = outline((*middle, size * key.w / 2, size * key.h / 2))
         assert shape.far(head.to(ends) + 0.5).max() <= 1

@@ -11,7 +11,7 @@ from render_made import HEIGHT, WIDTH, drawn_heads, frames, image, moving, rende
 
 from dpveil.assets.trained_files import installed_path
 from dpveil.core.region import Box, Region
-from dpveil.faces.attributes import Attributes
+from dpveil.faces.attributes_method import Attributes
 from dpveil.faces.geometry.align import Similarity
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.video.facts import Frame, Key, Track

@@ -13,7 +13,7 @@ pytest.importorskip("av")
 import av
 from clips_made import make_clip, make_plan, track
 
-from dpveil.batch.tasks import Choices, Task
+from dpveil.batch.tasks import RunSettings, Task
 from dpveil.errors import ClipError, OutputError
 from dpveil.mechanisms.pixel import Fill
 from dpveil.release.plan import choose_method
@@ -37,7 +37,7 @@ def out(tmp_path: Path) -> Path:
 
 def run_of(regions: str = "0,8,16,16", **more: Any) -> ClipRun:
     method, finders = choose_method(Fill(), regions, {})
-    return ClipRun(choices=Choices(method=method, regions=finders), more=more)
+    return ClipRun(choices=RunSettings(method=method, regions=finders), more=more)
 
 
 def stop(*_: Any, **__: Any) -> Any:

@@ -18,11 +18,11 @@ pytest.importorskip("av")
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip, make_plan, picture, track
 
 from dpveil.batch.report import Report
-from dpveil.batch.tasks import Choices, Task
+from dpveil.batch.tasks import RunSettings, Task
 from dpveil.cli.run_report import print_report
 from dpveil.core.region import Box
 from dpveil.errors import BudgetRefused, ClipError, DPVeilError, OutputError, RegionError
-from dpveil.faces.attributes import Attributes
+from dpveil.faces.attributes_method import Attributes
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.landmarks import Landmarks, Predictor
 from dpveil.ledger import Ledger, Limit
@@ -281,7 +281,7 @@ def test_a_clip_without_a_certificate_is_not_replaced(clip: Path, tmp_path: Path
     out = tmp_path / "a.mp4"
     out.write_bytes(b"another original")
     method, regions = choose_method(Fill(), "0,8,16,16", {})
-    clips = ClipRun(choices=Choices(method=method, regions=regions, force=True))
+    clips = ClipRun(choices=RunSettings(method=method, regions=regions, force=True))
     with pytest.raises(OutputError, match="may be an original"):
         clips.release(Task(clip, out, out.name))
     assert out.read_bytes() == b"another original"

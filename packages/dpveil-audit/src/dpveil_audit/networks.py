@@ -19,7 +19,7 @@ from dpveil.codecs.upconv import CONDITIONS
 from dpveil.core.rationals import show
 from dpveil.faces import Latent
 from dpveil.faces.attribute_model import VALUES
-from dpveil.faces.attributes import READER
+from dpveil.faces.attributes_method import READER
 from dpveil.mechanisms.latent.base import LIKELY, SNAPPED
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil_audit.engine import (

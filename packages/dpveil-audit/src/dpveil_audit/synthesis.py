@@ -30,9 +30,9 @@ CODEC: Final = f"pca 100 sha256:{64 * '0'}"
 """Names a codec that no release needs: the line below takes its place."""
 STEP: Final = 10
 
-Choices = tuple[int, ...]
+RunSettings = tuple[int, ...]
 """The candidates that the photos of one person choose."""
-People = tuple[Choices, ...]
+People = tuple[RunSettings, ...]
 
 
 class Line:
@@ -80,7 +80,7 @@ class VoteCase:
         )
 
     @property
-    def persons(self) -> list[Choices]:
+    def persons(self) -> list[RunSettings]:
         """Every person: all choices of up to so many photos, and nobody's."""
         places = range(self.candidates)
         return [

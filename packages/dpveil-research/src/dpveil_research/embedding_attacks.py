@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from dpveil.attacks.measures import Interval, by_person
 from dpveil.attacks.vectors import whitening
-from dpveil.core.arrays import Bool, Float64
+from dpveil.core.array_types import Bool, Float64
 from dpveil.errors import InvalidParameter
 
 Embeddings = Float64[np.ndarray, "n d"]

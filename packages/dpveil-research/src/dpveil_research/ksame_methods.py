@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from dpveil.core.arrays import Float64, Int64, Num, UInt8
+from dpveil.core.array_types import Float64, Int64, Num, UInt8
 from dpveil.errors import InvalidParameter
 
 Features = Num[np.ndarray, "n d"]

@@ -15,7 +15,7 @@ from jaxtyping import Float64, Int64, UInt8
 
 from dpveil.core.parameters import Count, Flag, Positive
 from dpveil.mechanisms.pixel import DPPix, SSIMExponential
-from dpveil.mechanisms.pixel.base import TOP, cell_areas, cell_sums, mean_levels, pixelise, spread
+from dpveil.mechanisms.pixel.base import TOP, cell_areas, cell_sums, expand_cells, mean_levels, pixelise
 from dpveil.mechanisms.pixel.baselines import Baseline
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
@@ -97,7 +97,7 @@ class PublishedSSIM(Baseline):
             method = SSIMExponential(epsilon=covered, window=WINDOW)
             draw = method.release if self.clip else _unclipped(method)
             shown[:rows, :columns] = draw(cells[:rows, :columns], bits=bits)
-        return spread(shown, self.block, height, width)
+        return expand_cells(shown, self.block, height, width)
 
 
 def _unclipped(method: SSIMExponential) -> Callable[..., UInt8[np.ndarray, "rows columns c"]]:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float64, UInt8
+from dpveil.core.array_types import Float64, UInt8
 from dpveil.core.parameters import check_count
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError

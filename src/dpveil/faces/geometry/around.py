@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, Float64, UInt8
+from dpveil.core.array_types import Bool, Float32, Float64, UInt8
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.colour_match import ColourMatch
 from dpveil.faces.geometry.fill import fill

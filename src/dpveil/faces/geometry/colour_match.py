@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, Shaped, UInt8
+from dpveil.core.array_types import Bool, Float32, Shaped, UInt8
 
 SAMPLES: Final = 1 << 16  # approximate number of outside pixels that are sampled
 GREY: Final = (3.0, 9.0)

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, UInt8
+from dpveil.core.array_types import Bool, Float32, UInt8
 from dpveil.core.region import Box
 from dpveil.opencv import cv2
 
@@ -115,7 +115,7 @@ def _met(large: Picture, fine: Picture, weight: Float32[np.ndarray, "h w"]) -> P
     return np.asarray(large + moved / _planes(spread, fine) * _planes(fade, fine), np.float32)
 
 
-def behind(
+def background_in_hole(
     known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box, *, plain: bool = False
 ) -> UInt8[np.ndarray, "H W c"]:
     """Return `part` of an image with every pixel of `hole` filled from the others; none under it is read.

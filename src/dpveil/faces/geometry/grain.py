@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, Shaped, UInt8
+from dpveil.core.array_types import Bool, Float32, Shaped, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.geometry.colour_match import quantile
 from dpveil.noise.bits import SeededBits
@@ -33,7 +33,7 @@ BLURS: Final = (0.45, 0.6, 0.75, 0.9, 1.2, 1.6, 2.1, 2.8)
 """Standard deviations of the blur of a face that is sharper than the photo, in pixels."""
 
 
-def grained(
+def add_grain(
     face: UInt8[np.ndarray, "h w c"],
     shown: Float32[np.ndarray, "h w"],
     box: Box,
@@ -56,7 +56,7 @@ def grained(
     return np.clip(np.rint(face + noise[..., None]), 0, 255).astype(np.uint8)
 
 
-def softened(
+def match_sharpness(
     levels: Float32[np.ndarray, "h w c"],
     shown: Float32[np.ndarray, "h w"],
     box: Box,

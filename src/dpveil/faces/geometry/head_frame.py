@@ -11,7 +11,7 @@ from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float64
+from dpveil.core.array_types import Bool, Float64
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import Frame, Points, Similarity
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpveil.assets.engines import frontal_detector
 from dpveil.assets.trained_files import INSTALL
-from dpveil.core.arrays import Float64, UInt8
+from dpveil.core.array_types import Float64, UInt8
 from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry.align import Frame, Points, Similarity, of_points

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float32, UInt8
+from dpveil.core.array_types import Float32, UInt8
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import HeadFrame, between
-from dpveil.faces.geometry.membrane import DARK, TINT, continued, levels_of, rim_gain, skin_weights
+from dpveil.faces.geometry.membrane import DARK, TINT, continue_skin, levels_of, rim_gain, skin_weights
 from dpveil.faces.geometry.tone import patch_of
 from dpveil.faces.geometry.view import ONE, View, seen, through
 from dpveil.opencv import cv2
@@ -101,8 +101,8 @@ def light_of(
     toned = _toned(face, around)
     gain = rim_gain(inside, rim, toned, outside, weights)
     middle = gain[inside].mean(axis=0)
-    toned = compressed(toned, np.exp(FALL * (gain - middle) + MEAN * (middle + JAW)))
-    levels, skin = continued(inside, rim, shares[..., 0] > 0.5, toned, outside, weights, BAND * side)
+    toned = compress_light(toned, np.exp(FALL * (gain - middle) + MEAN * (middle + JAW)))
+    levels, skin = continue_skin(inside, rim, shares[..., 0] > 0.5, toned, outside, weights, BAND * side)
     light = Light(pose, (levels + DARK) / (face + np.float32(DARK)), skin)
     return light if network is None else _by_network(light, view, region, around, network)
 
@@ -135,12 +135,12 @@ def _toned(face: Levels, around: Around) -> Levels:
     goal = np.log(levels_of(around.cheeks) + DARK)
     gain = np.zeros(3)
     for _ in range(2):  # light that is compressed answers less
-        missed = goal - np.log(compressed(patch, np.exp(gain)).mean(axis=(0, 1)) + DARK)
+        missed = goal - np.log(compress_light(patch, np.exp(gain)).mean(axis=(0, 1)) + DARK)
         gain += missed.mean() + np.clip(missed - missed.mean(), -TINT, TINT)
-    return compressed(face, np.exp(gain))
+    return compress_light(face, np.exp(gain))
 
 
-def compressed(levels: Levels, gain: np.ndarray) -> Levels:
+def compress_light(levels: Levels, gain: np.ndarray) -> Levels:
     """Return levels with a gain, 0 to 255; the lightest are compressed, so that no face glares."""
     lit = np.clip((levels + np.float32(DARK)) * gain.astype(np.float32) - np.float32(DARK), 0, None)
     room = np.float32(255 - SHOULDER)

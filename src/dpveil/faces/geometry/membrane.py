@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, Float64
+from dpveil.core.array_types import Bool, Float32, Float64
 from dpveil.opencv import cv2
 
 MAY_BE_SKIN: Final = ((5.0, 85.0), (4.5, 48.0), (22.0, 96.0))
@@ -90,7 +90,7 @@ def rim_gain(
     return np.asarray(_harmonic(inside | rim, rim, STIFF[0] * weights[None], ratio, np.array([SLACK]))[0])
 
 
-def continued(
+def continue_skin(
     inside: Bool[np.ndarray, "h w"],
     rim: Bool[np.ndarray, "h w"],
     shown: Bool[np.ndarray, "h w"],

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import FACE, Origin

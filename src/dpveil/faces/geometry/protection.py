@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool
+from dpveil.core.array_types import Bool
 from dpveil.core.region import Box
 from dpveil.faces.geometry.head_frame import AROUND, INNER, Shape
 from dpveil.faces.geometry.head_frame import HEAD as WITH_HAIR

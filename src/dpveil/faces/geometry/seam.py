@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, UInt8
+from dpveil.core.array_types import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region
 from dpveil.opencv import cv2
 
@@ -34,7 +34,7 @@ Levels = Float32[np.ndarray, "h w c"]
 Share = Float32[np.ndarray, "h w"]
 
 
-def faded(shown: Share, region: Region, width: float, photo: tuple[int, int]) -> Share:
+def fade_to_edge(shown: Share, region: Region, width: float, photo: tuple[int, int]) -> Share:
     """Return alpha that falls to 0 at a region's edge, over `width` pixels; not at the edge of the photo.
 
     `photo` is the photo's height and width.
@@ -49,7 +49,7 @@ def faded(shown: Share, region: Region, width: float, photo: tuple[int, int]) ->
     return np.asarray(np.minimum(shown, deep / np.float32(max(1.0, width))), np.float32)
 
 
-def met(
+def shift_to_photo_levels(
     face: UInt8[np.ndarray, "h w c"],
     box: Box,
     outside: UInt8[np.ndarray, "H W c"],

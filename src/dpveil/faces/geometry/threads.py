@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
-def each(make: Callable[[Item], Made], items: Sequence[Item]) -> list[Made]:
+def map_in_threads(make: Callable[[Item], Made], items: Sequence[Item]) -> list[Made]:
     """Return what `make` makes of every item, in order, on as many threads as OpenCV is set to.
 
     OpenCV, dlib and onnxruntime let other threads run meanwhile. Raises the first error in that order, once

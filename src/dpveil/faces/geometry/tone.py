@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float32, Float64, Int64, Shaped, UInt8
+from dpveil.core.array_types import Float32, Float64, Int64, Shaped, UInt8
 from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.head_frame import AnyFrame
 from dpveil.opencv import cv2

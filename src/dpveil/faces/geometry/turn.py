@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float32, Float64, Shaped, UInt8
+from dpveil.core.array_types import Float32, Float64, Shaped, UInt8
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry.align import FIVE, Frame, Points, Similarity, of_points
 from dpveil.faces.geometry.head_frame import grid

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, Float64, Shaped, UInt8
+from dpveil.core.array_types import Bool, Float32, Float64, Shaped, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import BLUR, Frame, Similarity
 from dpveil.faces.geometry.fill import fill
@@ -246,7 +246,9 @@ def seen(
     colours = list(cv2.split(cv2.copyTo(outside[rows, columns], known)))
     both = cv2.merge([*(colours * (3 // len(colours))), known])
     moved = pose.to(np.array([[columns.start, rows.start]], np.float64))[0]
-    there = shrunk(both, Similarity(pose.scale, pose.angle, float(moved[0]), float(moved[1])), side)
+    there = downscaled_to_frame(
+        both, Similarity(pose.scale, pose.angle, float(moved[0]), float(moved[1])), side
+    )
     return there[..., :3].astype(np.float32), there[..., 3] == 255
 
 
@@ -256,7 +258,7 @@ def _within(start: int, end: int, size: int) -> slice:
     return slice(first, max(first + 1, min(end, size)))
 
 
-def shrunk(picture: Shaped[np.ndarray, "h w c"], pose: Similarity, side: int) -> np.ndarray:
+def downscaled_to_frame(picture: Shaped[np.ndarray, "h w c"], pose: Similarity, side: int) -> np.ndarray:
     """Return a picture resampled to the frame to which `pose` maps it, with anti-aliasing."""
     step = 1 / pose.scale
     whole = max(1, min(math.floor(step), *picture.shape[:2]))

@@ -17,7 +17,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float64, Int64
+from dpveil.core.array_types import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Count, OptionalCount, Positive
 from dpveil.errors import InvalidParameter, NoiseError

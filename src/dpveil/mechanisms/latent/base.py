@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import numpy as np
 
-from dpveil.core.arrays import Float64, Int64
+from dpveil.core.array_types import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Between
 from dpveil.core.rationals import Distance, Json, Number, to_json

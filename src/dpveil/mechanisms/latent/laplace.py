@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float64
+from dpveil.core.array_types import Float64
 from dpveil.core.guarantee import Scope
 from dpveil.core.parameters import Positive
 from dpveil.core.rationals import Distance, show, to_json

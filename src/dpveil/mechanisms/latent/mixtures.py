@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dpveil.codecs.pca import Factors
-from dpveil.core.arrays import Float64, Int64
+from dpveil.core.array_types import Float64, Int64
 from dpveil.mechanisms.latent.base import Codes, CodeSpace, LatentMechanism
 from dpveil.mechanisms.latent.posterior import GRID, Law, drawn_on
 from dpveil.noise.bits import BitSource, normals, uniforms

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float64
+from dpveil.core.array_types import Float64
 from dpveil.core.parameters import Value, positive
 from dpveil.errors import InvalidParameter, suggestion
 from dpveil.mechanisms.latent.base import STEPS, Codes, CodeSpace, LatentMechanism

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpveil.accounting import zcdp_rho
 from dpveil.accounting.account import Account, ZeroConcentrated
-from dpveil.core.arrays import Int64, UInt8
+from dpveil.core.array_types import Int64, UInt8
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import MISSING_HINTS, OptionalPositive, OptionalProbability, check_count
 from dpveil.core.photo import Photo, check_image
@@ -171,7 +171,7 @@ def pixelise(
     sums = cell_sums(image, block)
     sums += noise(sums.size).reshape(sums.shape)
     means = mean_levels(sums, cell_areas(height, width, block))
-    return spread(means, block, height, width)
+    return expand_cells(means, block, height, width)
 
 
 def mean_levels(
@@ -198,7 +198,7 @@ def cell_levels(image: UInt8[np.ndarray, "h w c"], block: int) -> UInt8[np.ndarr
     return levels
 
 
-def spread(
+def expand_cells(
     cells: UInt8[np.ndarray, "rows columns c"], block: int, height: int, width: int
 ) -> UInt8[np.ndarray, "h w c"]:
     """Return the image in which every pixel has its cell's level."""
@@ -219,7 +219,7 @@ MOST_SIZES: Final = 64
 """Most different region sizes that are accounted as one release, where each needs its own calibration."""
 
 
-def different(sizes: Sequence[Size]) -> list[Size]:
+def distinct_sizes(sizes: Sequence[Size]) -> list[Size]:
     """Return the distinct sizes, in order of appearance."""
     return list({tuple(size.items()): size for size in sizes}.values())
 
@@ -309,7 +309,7 @@ class BudgetedMethod(PixelMethod):
         account = self.account_of(sizes, total.relation.m)
         if account is None:
             return total
-        if any(account == self.account(**size) for size in different(sizes)):
+        if any(account == self.account(**size) for size in distinct_sizes(sizes)):
             return replace(total, epsilon=self.epsilon, delta=self.delta, rho=self.rho)
         if total.kind == "zcdp":
             return replace(total, rho=least(account.rho, total.rho))

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 import cv2
 import numpy as np
 
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Between, Count, Probability
 from dpveil.core.rationals import Json, show

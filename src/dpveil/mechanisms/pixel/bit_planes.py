@@ -13,11 +13,11 @@ import numpy as np
 
 from dpveil.accounting.dominating_pairs import DrawsAccount, MirrorPair
 from dpveil.accounting.zcdp import least_scale
-from dpveil.core.arrays import Bool, Float64, Int16, Shaped, UInt8
+from dpveil.core.array_types import Bool, Float64, Int16, Shaped, UInt8
 from dpveil.core.parameters import Count, Flag, Neighbourhood
 from dpveil.core.rationals import root_above
 from dpveil.mechanisms.method import Size
-from dpveil.mechanisms.pixel.base import MOST_SIZES, BudgetedMethod, check_size, different, only
+from dpveil.mechanisms.pixel.base import MOST_SIZES, BudgetedMethod, check_size, distinct_sizes, only
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below
@@ -330,7 +330,7 @@ class BitPlanes(BudgetedMethod):
         in one group, and everything else has the same law: so at most min(changed, groups of all regions)
         groups differ, in all their bits and channels, and flips are independent. ∎
         """
-        every_size = different(sizes)
+        every_size = distinct_sizes(sizes)
         if len(every_size) > MOST_SIZES:
             return None
         made = only(self.bands(**size) for size in every_size)

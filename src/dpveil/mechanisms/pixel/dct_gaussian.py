@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from dpveil.accounting.account import ZeroConcentrated
-from dpveil.core.arrays import Float64, Int64, UInt8
+from dpveil.core.array_types import Float64, Int64, UInt8
 from dpveil.core.parameters import Count, Flag, Neighbourhood, OptionalCount
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Size
@@ -21,7 +21,7 @@ from dpveil.mechanisms.pixel.base import (
     TOP,
     ConcentratedMethod,
     check_size,
-    different,
+    distinct_sizes,
     only,
 )
 from dpveil.noise.bits import BitSource
@@ -342,7 +342,7 @@ class DCTGaussian(ConcentratedMethod):
         and at most the pixels of all regions. So Lagrange's bound on Σ f(t_j) holds with B blocks, and ρ of
         independent Gaussian noise adds over coefficients and blocks. ∎
         """
-        every_size = different(sizes)
+        every_size = distinct_sizes(sizes)
         if len(every_size) > MOST_SIZES:
             return None
         made = only(self.plan(**size) for size in every_size)

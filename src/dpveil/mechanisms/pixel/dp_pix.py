@@ -13,7 +13,7 @@ import numpy as np
 
 from dpveil.accounting.account import LaplaceAccount, ZeroConcentrated
 from dpveil.accounting.zcdp import Shifts, laplace_rho, laplace_scale, merge_shifts, pure_epsilon
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.parameters import Count, Neighbourhood
 from dpveil.core.rationals import root_above
 from dpveil.mechanisms.method import Size
@@ -21,7 +21,7 @@ from dpveil.mechanisms.pixel.base import (
     BudgetedMethod,
     ConcentratedMethod,
     check_size,
-    different,
+    distinct_sizes,
     fullest_cells,
     fullest_in,
     only,
@@ -55,7 +55,7 @@ class DPPixGaussian(ConcentratedMethod):
 
     def account_of(self, sizes: Sequence[Size], changed: int | None) -> ZeroConcentrated | None:
         """Return the cost of the fullest cells of all regions, or None if their variances differ."""
-        variance = only(self.sum_variance(**size) for size in different(sizes))
+        variance = only(self.sum_variance(**size) for size in distinct_sizes(sizes))
         if variance is None:
             return None
         moved = fullest_in([(size["height"], size["width"]) for size in sizes], self.block, changed)
@@ -119,7 +119,7 @@ class DPPix(BudgetedMethod):
 
     def account_of(self, sizes: Sequence[Size], changed: int | None) -> LaplaceAccount | None:
         """Return the cost of the fullest cells of all regions, or None if their noise scales differ."""
-        scale = only(self.sum_scale(**size) for size in different(sizes))
+        scale = only(self.sum_scale(**size) for size in distinct_sizes(sizes))
         if scale is None:
             return None
         moved = fullest_in([(size["height"], size["width"]) for size in sizes], self.block, changed)

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 
 from dpveil.accounting.compose import any_of
-from dpveil.core.arrays import Bool, Float64, Int64, UInt8, UInt64
+from dpveil.core.array_types import Bool, Float64, Int64, UInt8, UInt64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Count, Flag, Neighbourhood, OptionalProbability, Positive
 from dpveil.core.rationals import Json, show

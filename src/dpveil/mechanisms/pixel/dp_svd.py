@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from dpveil.core.arrays import Float, Float64, UInt8
+from dpveil.core.array_types import Float, Float64, UInt8
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Count, Positive
 from dpveil.core.rationals import Distance, Json, root_above

@@ -16,7 +16,7 @@ from typing import Final
 import cv2
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, Int64, UInt8
+from dpveil.core.array_types import Bool, Float32, Int64, UInt8
 from dpveil.mechanisms.pixel import triangles as triangle_loops
 from dpveil.noise import backend
 

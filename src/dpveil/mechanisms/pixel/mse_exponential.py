@@ -13,11 +13,11 @@ import numpy as np
 
 from dpveil.accounting.dominating_pairs import DrawsAccount, MirrorPair, extremes
 from dpveil.accounting.zcdp import least_scale
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.parameters import Count
 from dpveil.core.rationals import root_above
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.base import TOP, BudgetedMethod, cell_levels, check_size, spread
+from dpveil.mechanisms.pixel.base import TOP, BudgetedMethod, cell_levels, check_size, expand_cells
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import SHRINKS, TOTAL, IntegerMatrix, quantise
@@ -147,7 +147,7 @@ class MSEExponential(BudgetedMethod):
         drawn = matrix.sample(np.ascontiguousarray(cells).reshape(-1), bits).reshape(cells.shape)
         if self.levels <= TOP:
             drawn = np.array(shown_levels(self.levels), np.uint8)[drawn]
-        return drawn if cells is image else spread(drawn, self.block, height, width)
+        return drawn if cells is image else expand_cells(drawn, self.block, height, width)
 
 
 @lru_cache(maxsize=16)

@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float64, Int64
+from dpveil.core.array_types import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import SCALE, OptionalPositive, Positive, Value
 from dpveil.core.rationals import Json, exact, show, to_json
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.lattice import (
-    Certificate,
     Lattice,
+    MatrixCost,
     Rows,
     certificate,
     certify_rows,
@@ -158,7 +158,7 @@ class ScalarMechanism(ABC):
         return rows
 
     @cached_property
-    def certificate(self) -> Certificate | None:
+    def certificate(self) -> MatrixCost | None:
         """The exact cost of the integers; None on an infinite lattice, where a proof replaces it."""
         if self.integers is None:
             return None

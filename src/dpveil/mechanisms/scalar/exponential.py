@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float64, Int64
+from dpveil.core.array_types import Float64, Int64
 from dpveil.mechanisms.scalar.base import ANY, ScalarMechanism
 from dpveil.mechanisms.scalar.lattice import Rows
 from dpveil.mechanisms.scalar.noises import PRECISION, LaplaceNoise

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float64, Int64
+from dpveil.core.array_types import Float64, Int64
 from dpveil.core.rationals import show
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.base import ANY, RECORD

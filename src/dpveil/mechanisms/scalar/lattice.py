@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float64, Int64
+from dpveil.core.array_types import Bool, Float64, Int64
 from dpveil.core.rationals import exact, show
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar.ranges import Range
@@ -32,7 +32,7 @@ SPARE: Final = 8  # factor by which the amount ε is lowered must exceed the eff
 
 
 @dataclass(frozen=True)
-class Certificate:
+class MatrixCost:
     """The exact cost of an integer matrix, rounded up.
 
     `epsilon` is the largest log-ratio of two answers at most one sensitivity apart, `per_distance` the
@@ -47,12 +47,12 @@ class Certificate:
 
 def certificate(
     matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"], reach: int, record: Fraction
-) -> Certificate:
+) -> MatrixCost:
     """Return the cost of a matrix whose rows are the answers at these points of a lattice.
 
     Answers of neighbours are at most `reach` points apart; one sensitivity counts as `record` points.
     """
-    return Certificate(
+    return MatrixCost(
         epsilon=log_ratio(matrix, points, reach),
         per_distance=record * steepest(matrix, points),
         overall=log_ratio(matrix, points, int(points[-1] - points[0])),

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpveil.core.arrays import Float64, Int64
+from dpveil.core.array_types import Float64, Int64
 from dpveil.mechanisms.scalar.base import ScalarMechanism
 from dpveil.mechanisms.scalar.lattice import Lattice, Rows
 from dpveil.noise.bernoulli import look_up

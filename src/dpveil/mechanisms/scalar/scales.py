@@ -25,7 +25,7 @@ from typing import Final
 import mpmath
 import numpy as np
 
-from dpveil.core.arrays import Float64
+from dpveil.core.array_types import Float64
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.lattice import Lattice, Spans
 

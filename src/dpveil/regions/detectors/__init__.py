@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float, UInt8
+from dpveil.core.array_types import Float, UInt8
 from dpveil.core.registry import DETECTORS
 from dpveil.errors import UnknownName
 

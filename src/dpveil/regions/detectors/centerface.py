@@ -13,7 +13,7 @@ import numpy as np
 
 from dpveil.assets.engines import fastest
 from dpveil.assets.trained_files import CENTERFACE, CENTERFACE_SHA256, INSTALL
-from dpveil.core.arrays import Float, UInt8
+from dpveil.core.array_types import Float, UInt8
 from dpveil.errors import RegionError, UsageError
 from dpveil.opencv import cv2
 from dpveil.regions.detectors import REMEDY, Detector

@@ -25,7 +25,7 @@ from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.regions.boxes import OBJECTS
 from dpveil.release.explain import CANDIDATES, percent_above
 from dpveil.release.plan import Plan, explain_largest, plan, plan_json
-from dpveil.release.words import BOXES_ALONE, LOW, few_only, in_short
+from dpveil.release.words import BOXES_ALONE, LOW, few_pixels_warning, in_short
 from dpveil.service.page.account import SIGNS, price_text
 from dpveil.service.settings import Request
 
@@ -119,7 +119,7 @@ def warnings(sentences: Iterable[str], total: Guarantee | None) -> dict[str, lis
     """Return the warnings of a plan or a certificate, and apart from them what is for information."""
     told: dict[str, list[Json]] = {"warnings": [], "notes": []}
     m = None if total is None else total.relation.m
-    few = {} if total is None or m is None else {few_only(total): FEW.format(pixels(m))}
+    few = {} if total is None or m is None else {few_pixels_warning(total): FEW.format(pixels(m))}
     for text in sentences:
         said = fill_words(text.form, ACTS) if isinstance(text, Note) else text
         told["notes" if isinstance(text, Aside) else "warnings"].append({**SAID, **few}.get(said, said))

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float, UInt8
+from dpveil.core.array_types import Bool, Float, UInt8
 from dpveil.opencv import cv2
 
 Boxes = Float[np.ndarray, "n 4"]

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float32, UInt8
+from dpveil.core.array_types import Float32, UInt8
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
 from dpveil.core.region_origin import FACE

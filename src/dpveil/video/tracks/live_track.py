@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dpveil.core.arrays import Float
+from dpveil.core.array_types import Float
 from dpveil.video.facts import MERGED, Key, Track
 from dpveil.video.tracks.box_flow import clip_boxes
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float, UInt8
+from dpveil.core.array_types import Bool, Float, UInt8
 from dpveil.core.region import Box
 from dpveil.core.region_origin import FACE
 from dpveil.errors import NoRegion, RegionError, UsageError

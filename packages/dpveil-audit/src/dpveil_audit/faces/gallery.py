@@ -19,7 +19,7 @@ from dpveil.core.rationals import show
 from dpveil.faces import Attributes, Gallery
 from dpveil.faces.attribute_budgets import budgets_text
 from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES, labelled
-from dpveil.faces.attributes import HEADS, POSE
+from dpveil.faces.attributes_method import HEADS, POSE
 from dpveil.faces.face_gallery import GALLERY
 from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.head_gallery import HeadGallery

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, UInt8
 from PIL import Image
 
-from dpveil.core.photo import Grid, Photo
+from dpveil.core.photo import BlockGrid, Photo
 from dpveil.core.region import Box, Region, RegionRecord
 from dpveil.io import read_bytes
 from dpveil.mechanisms.pixel import DPPix, Fill
@@ -411,12 +411,12 @@ def _with(photo: Photo, **changes: Any) -> Photo:
 
 
 def _eights(region: Region, photo: Photo) -> Region:
-    grid = photo.grid or Grid(8, 8)
+    grid = photo.grid or BlockGrid(8, 8)
     return grow(region, _with(photo, width=8, height=8, x0=grid.x0 % 8, y0=grid.y0 % 8))
 
 
 def _without_ragged(region: Region, photo: Photo) -> Region:
-    grid, box, wide = photo.grid or Grid(8, 8), region.box, grow(region, photo).box
+    grid, box, wide = photo.grid or BlockGrid(8, 8), region.box, grow(region, photo).box
     right = max(box.x + box.w, min(wide.x + wide.w, photo.width // grid.width * grid.width))
     bottom = max(box.y + box.h, min(wide.y + wide.h, photo.height // grid.height * grid.height))
     return (
@@ -431,7 +431,7 @@ def _upright(region: Region, photo: Photo) -> Region:
 
 
 def _lying(region: Region, photo: Photo) -> Region:
-    grid = photo.grid or Grid(8, 8)
+    grid = photo.grid or BlockGrid(8, 8)
     return grow(region, _with(photo, width=grid.height, height=grid.width))
 
 

@@ -23,7 +23,7 @@ from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place
 from dpveil.faces.geometry.colour_match import match_of
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.head_gallery import HeadGallery
-from dpveil.faces.heads import Heads, grown_to_blocks
+from dpveil.faces.head_placement import HeadPlacement, grown_to_blocks
 from dpveil.faces.likeness import LINKED, Links
 from dpveil.faces.recombine import recombine
 from dpveil.faces.released import Released
@@ -139,9 +139,9 @@ class RecombinationCase:
     def placement(self, photo: Photo, number: int = 0) -> Placement:
         """Return dpveil's own placement for a photo with this number, with faces placed as in this case."""
         treated = self.method.place(photo, self.regions)
-        if self.linked and isinstance(treated, Heads):
+        if self.linked and isinstance(treated, HeadPlacement):
             vars(treated.method)["rows"] = [_embedding(photo, box, n) for n, box in enumerate(self.boxes)]
-        if self.angle is not None and isinstance(treated, Heads):
+        if self.angle is not None and isinstance(treated, HeadPlacement):
             treated.places = [
                 replace(one, region=grown_to_blocks(one.region, self.method, photo))
                 for one in self._by_landmarks(photo, self.angle + number * NEARBY)
@@ -234,7 +234,7 @@ class Made(MadePhotos):
     def _among(self, treated: Placement, number: int) -> Placement:
         """Return this placement applied to another photo; cells, and boxes alone, are in the clear."""
         photo = self.photos[number][1]
-        if not isinstance(treated, Heads) or self.case.angle is not None or self.case.linked:
+        if not isinstance(treated, HeadPlacement) or self.case.angle is not None or self.case.linked:
             return self.case.placement(photo, number)
         other = copy(treated)
         other.photo = photo
@@ -398,7 +398,7 @@ OUTSIDE: Final = ("outside",)
 def wrong(name: str, put: Put, **changes: Any) -> RecombinationVersion:
 
     def draw(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
-        if not isinstance(treated, Heads):
+        if not isinstance(treated, HeadPlacement):
             return treated.draw(bits, steps)
         shown = treated.method.shown(_crops(treated), bits=bits)
         released = [reduce(lambda shown, step: shown.after(step), steps, face) for face in shown]
@@ -407,7 +407,7 @@ def wrong(name: str, put: Put, **changes: Any) -> RecombinationVersion:
     return RecombinationVersion(name=name, released=draw, **changes)
 
 
-def _crops(heads: Heads) -> Pixels:
+def _crops(heads: HeadPlacement) -> Pixels:
     return np.stack([one.crop(heads.photo) for one in heads.places])
 
 
@@ -489,7 +489,7 @@ def _left_out(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
 
 
 def _not_released(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
-    if not isinstance(treated, Heads):
+    if not isinstance(treated, HeadPlacement):
         return treated.draw(bits, steps)
     crops = _crops(treated)
     faces = [_showing(*both) for both in zip(treated.method.shown(crops, bits=bits), crops, strict=True)]
@@ -502,7 +502,7 @@ def _showing(face: Released, crop: Pixels) -> Released:
 
 def _beside(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
     out = treated.draw(bits, steps)
-    if isinstance(treated, Heads):
+    if isinstance(treated, HeadPlacement):
         return out
     image: Pixels = treated.photo.image
     height, width = image.shape[:2]
@@ -514,7 +514,7 @@ def _beside(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixel
 
 
 def _chroma_of_faces(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
-    if not isinstance(treated, Heads):
+    if not isinstance(treated, HeadPlacement):
         return treated.draw(bits, steps)
     grid = treated.photo.grid
     small = None if grid is None else replace(grid, width=8, height=8, margin=0)
@@ -532,7 +532,7 @@ class _ByLikeness(Links):
 
 
 def _linked_by_likeness(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
-    if isinstance(treated, Heads) and "rows" in vars(treated.method):
+    if isinstance(treated, HeadPlacement) and "rows" in vars(treated.method):
         vars(treated.method)["_links"] = _ByLikeness()
     return treated.draw(bits, steps)
 

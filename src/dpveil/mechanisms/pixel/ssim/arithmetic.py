@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dpveil.core.arrays import Float64, Int64, UInt8
+from dpveil.core.array_types import Float64, Int64, UInt8
 
 _WORK = Context(prec=60)
 _STEP = _WORK.divide(_WORK.ln(Decimal(2)), Decimal(128))

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpveil.accounting.account import Account
 from dpveil.accounting.zcdp import SMALLEST_DELTA, smallest, zcdp_epsilon, zcdp_rho
-from dpveil.core.arrays import Float64, Int32, Int64, UInt8
+from dpveil.core.array_types import Float64, Int32, Int64, UInt8
 from dpveil.core.parameters import Count
 from dpveil.core.rationals import float_above, root_above
 from dpveil.errors import InvalidParameter, NoiseError
@@ -24,8 +24,8 @@ from dpveil.mechanisms.pixel.base import (
     cell_areas,
     cell_sums,
     check_size,
+    expand_cells,
     mean_levels,
-    spread,
 )
 from dpveil.mechanisms.pixel.ssim import arithmetic, proposals, tables, weights
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, WORD, Draws, Law
@@ -488,7 +488,7 @@ class SSIMExponential(BudgetedMethod):
             cells = mean_levels(cell_sums(image, self.block), cell_areas(height, width, self.block))
         rows, columns, _ = cells.shape
         shown = _join_windows(sampler.draw(_windows(cells, self.window), bits), rows, columns, self.window)
-        return spread(shown, self.block, height, width)
+        return expand_cells(shown, self.block, height, width)
 
 
 def _windows(cells: UInt8[np.ndarray, "rows columns c"], side: int) -> UInt8[np.ndarray, "n cells"]:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dpveil.core.arrays import Float64, Int16, Int64, UInt8, UInt16
+from dpveil.core.array_types import Float64, Int16, Int64, UInt8, UInt16
 from dpveil.mechanisms.pixel.base import TOP
 from dpveil.noise.bits import SeededBits
 

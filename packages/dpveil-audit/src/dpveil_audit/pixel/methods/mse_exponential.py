@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from dpveil.mechanisms.pixel import MSEExponential
-from dpveil.mechanisms.pixel.base import cell_levels, spread
+from dpveil.mechanisms.pixel.base import cell_levels, expand_cells
 from dpveil.mechanisms.pixel.mse_exponential import shown_levels
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
@@ -95,7 +95,7 @@ def releases(method: MSEExponential, image: Image, count: int, bits: BitSource) 
     levels = cell_levels(np.tile(image, (1, 1, count)), method.block)
     matrix = method.matrix(height=height, width=width, channels=channels)
     drawn = matrix.sample(np.ascontiguousarray(levels).reshape(-1), bits).reshape(levels.shape)
-    shown = spread(np.array(shown_levels(method.levels), np.uint8)[drawn], method.block, height, width)
+    shown = expand_cells(np.array(shown_levels(method.levels), np.uint8)[drawn], method.block, height, width)
     return np.ascontiguousarray(np.moveaxis(shown.reshape(height, width, count, channels), 2, 0))
 
 

@@ -18,7 +18,7 @@ from jaxtyping import Int64
 
 from dpveil.accounting.zcdp import laplace_scale, merge_shifts
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
-from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, fullest_cells, mean_levels, spread
+from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, expand_cells, fullest_cells, mean_levels
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil.noise.laplace import discrete_laplace
@@ -101,7 +101,7 @@ class Steps:
         noise = self.change(np.concatenate(flat).reshape(len(parameters), count, channels))
         noisy = (sums.reshape(-1, 1, channels) + noise).reshape(*sums.shape[:2], count * channels)
         levels = self.levels(noisy, self.areas(method, image.shape)).astype(np.uint8)
-        shown = spread(levels, method.block, height, width).reshape(height, width, count, channels)
+        shown = expand_cells(levels, method.block, height, width).reshape(height, width, count, channels)
         return self.spoil(np.moveaxis(shown, 2, 0), image)  # a copy would take long
 
     def law_of_sums(self, method: Method, images: Images) -> ProductLaw:

@@ -19,13 +19,13 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.core.arrays import UInt8
+from dpveil.core.array_types import UInt8
 from dpveil.core.certificate import Certificate, parse_certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.guarantee import Relation
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import Photo
-from dpveil.core.region import Covered
+from dpveil.core.region import CoverageDigests
 from dpveil.errors import (
     AlreadyPaid,
     CertificateError,
@@ -369,7 +369,7 @@ class Releaser:
         rows = [] if row is None else [row]
         grid = None if photo.grid is None else asdict(photo.grid)
         settings = json.dumps([self.settings, photo.channels, grid, *rows], sort_keys=True).encode()
-        content = Covered.of(photo, (), Relation("any-image")).photo
+        content = CoverageDigests.of(photo, (), Relation("any-image")).photo
         return hashlib.sha256(hashlib.sha256(settings).digest() + content).digest()
 
     def _check_stored(self, stored: Stored, photo: Photo) -> Stored:

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dpveil.core.arrays import Float, Float64, UInt8
+from dpveil.core.array_types import Float, Float64, UInt8
 from dpveil.core.certificate import MOST_REGIONS
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
@@ -36,7 +36,7 @@ CACHE: Final[WeakKeyDictionary[Photo, dict[str, tuple[Region, ...]]]] = WeakKeyD
 """What was found in photos in memory, by the description of the finder."""
 
 
-class Things(Finder):
+class NonFaceFinder(Finder):
     """A finder of what is no face: methods that replace faces cover what it finds with grey.
 
     Finding is a function of the photo's pixels, and certificates say so. It is done once for each photo.
@@ -122,7 +122,7 @@ LEAST_SIDE: Final = 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Codes(Things):
+class Codes(NonFaceFinder):
     """One upright box around every QR code and bar code; codes that are missed stay in the clear.
 
     Nothing is read. Each box is extended by `margin`, 0 to 2, times its shorter side. Raises

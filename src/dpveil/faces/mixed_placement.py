@@ -16,13 +16,13 @@ import numpy as np
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import NoRegion
-from dpveil.faces.heads import Heads, without_their_chroma
+from dpveil.faces.head_placement import HeadPlacement, without_their_chroma
 from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.mechanisms.pixel.base import Pixels
 from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Finder
-from dpveil.regions.things import Things
+from dpveil.regions.other_finders import NonFaceFinder
 
 COVER: Final = Fill(level=128)
 """How methods that replace faces replace everything else: 0-DP for any two photos."""
@@ -36,7 +36,7 @@ class MixedPlacement(Placement):
     returns.
     """
 
-    def __init__(self, photo: Photo, regions: Sequence[Region], heads: Heads | None) -> None:
+    def __init__(self, photo: Photo, regions: Sequence[Region], heads: HeadPlacement | None) -> None:
         self.photo, self.heads = photo, heads
         self.covers = _covers(photo, regions)
         objects, faces = iter(self.covers.regions), iter(() if heads is None else heads.regions)
@@ -86,7 +86,7 @@ def placed_in(photo: Photo, finders: Sequence[Finder]) -> Photo:
 
     Raises `RegionError` if a search fails.
     """
-    things = [finder for finder in finders if isinstance(finder, Things)]
+    things = [finder for finder in finders if isinstance(finder, NonFaceFinder)]
     return hidden(photo, [region for finder in things for region in finder.find(photo)])
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, Float64
+from dpveil.core.array_types import Bool, Float32, Float64
 from dpveil.core.envelope import Note
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, hidden_pixels
@@ -20,7 +20,7 @@ from dpveil.faces.geometry.membrane import lab_of, near_skin, skin_centre
 from dpveil.faces.geometry.place import FOUND
 from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED, inset
 from dpveil.faces.geometry.protection import INSET_FORMAT as JPEG
-from dpveil.faces.geometry.threads import each
+from dpveil.faces.geometry.threads import map_in_threads
 from dpveil.faces.recombine import recombine
 from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.noise.bits import BitSource
@@ -54,7 +54,7 @@ ABOVE: Final = 0.1  # how much skin above the middle of a face counts beside tha
 LEAST: Final = 8  # least shorter side of a user's face box, in pixels
 
 
-class Heads(Placement):
+class HeadPlacement(Placement):
     """The placement of faces: each is released as a canonical crop, and another head takes its place."""
 
     def __init__(self, photo: Photo, regions: Iterable[Region], method: FaceMethod) -> None:
@@ -158,7 +158,7 @@ def by_cells(method: FaceMethod, photo: Photo, boxes: Sequence[Box]) -> list[int
     So faces have the same numbers whatever is protected. Those of equal place are ordered by the numbers of
     their cells; what cannot be placed comes last.
     """
-    found = each(lambda box: _cell(photo, box, method), boxes)
+    found = map_in_threads(lambda box: _cell(photo, box, method), boxes)
     cells = {index: cell for index, cell in enumerate(found) if cell}
     known = sorted(cells, key=lambda index: cells[index].numbers)
     faces = np.array([cells[index].around for index in known]).reshape(-1, 4)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpveil.assets.reference import DEFAULT, AssetField, Reference
 from dpveil.assets.trained_files import FILES, default_path, installed_path
-from dpveil.core.arrays import Int64
+from dpveil.core.array_types import Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Flag, OptionalPositive
 from dpveil.core.photo import Photo
@@ -38,7 +38,7 @@ from dpveil.faces.geometry.protection import FACE as INNER
 from dpveil.faces.geometry.tone import tones
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.likeness import LINK_NOTE, LinkedHead, Links, embedding
-from dpveil.faces.objects import hidden, is_object
+from dpveil.faces.mixed_placement import hidden, is_object
 from dpveil.faces.released import CropFace, HeadFace, Released
 from dpveil.faces.surroundings import SURROUNDINGS
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
