@@ -11,6 +11,7 @@ from geometry_made import released, textured
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.faces.geometry import place
+from dpveil.faces.geometry.threads import map_in_threads
 from dpveil.faces.recombine import recombine
 
 FACES = (Box(20, 20, 40, 50), Box(150, 30, 60, 75), Box(300, 20, 50, 62))
@@ -27,7 +28,7 @@ def test_so_many_run_at_once_and_the_results_are_in_order(
         together.wait()
         return -item
 
-    assert each(made, range(6)) == [0, -1, -2, -3, -4, -5]
+    assert map_in_threads(made, range(6)) == [0, -1, -2, -3, -4, -5]
 
 
 def test_a_photo_does_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
