@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors import centerface as centerface_file
 from dpveil.regions.detectors.centerface import CenterFace, decode
-from dpveil.regions.tiling import suppress
+from dpveil.regions.tiling import OVERLAP, suppress
 
 needs_centerface = pytest.mark.skipif(not CenterFace.is_installed(), reason="needs dpveil install faces")
 
@@ -96,9 +97,25 @@ def test_the_astronaut_is_found():
 def test_the_choice():
     with pytest.raises(UnknownName, match="'centreface'"):
         choose("centreface")
-    for detector in DETECTORS.values():
-        assert DETECTORS[detector.name] is detector
-        assert 0 < detector.threshold < 1
+
+
+@pytest.mark.parametrize("name", DETECTORS.rows)
+def test_every_detector_keeps_the_interface(name):
+    kind = DETECTORS[name]
+    assert kind.name == name
+    assert 0 < kind.threshold < 1
+    try:
+        detector = choose(name)
+    except UsageError as missing:
+        pytest.skip(str(missing))
+    grey, two = np.full((90, 120, 3), 128, np.uint8), np.hstack([data.astronaut()[:264, 92:356]] * 2)
+    assert detector(grey, 0.5).shape == (0, 5)
+    for image in (two, two[::3, ::3], two[:1, :1]):
+        found = detector(image, float(kind.threshold))
+        assert found.shape[1:] == (5,)
+        assert (found[:, 2:4] > 0).all()
+        assert ((found[:, 4] >= float(kind.threshold)) & (found[:, 4] <= 1)).all()
+        assert all(overlap(one, other) <= OVERLAP for one, other in combinations(found, 2))
 
 
 def test_a_detector_that_is_not_installed_says_how(monkeypatch):

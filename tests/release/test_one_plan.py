@@ -15,11 +15,15 @@ import dpveil.catalogue
 import dpveil.errors
 from dpveil.cli import run
 from dpveil.cli.compare import Line, compare
+from dpveil.cli.options import COVERED
 from dpveil.core.certificate import SEEDED
 from dpveil.core.photo import Photo
 from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SeededBits
+from dpveil.regions import parse
+from dpveil.regions.spec import TABLE
 from dpveil.release import plan as planning
+from dpveil.release.plan import default_method
 
 pytest.importorskip("dlib")
 pytest.importorskip("dpveil_faces")
@@ -154,3 +158,8 @@ def test_what_was_not_found_promises_nothing() -> None:
     assert dpveil.plan(blank, "fill", **asked).strength == "strong"
     with pytest.raises(dpveil.errors.TooWeak, match="leaves faces visible"):
         dpveil.plan(blank, "fill", at_least="weak", **asked)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_command_line_and_python_have_one_default(name: str) -> None:
+    assert (default_method([parse(name)]) is not None) == (name in COVERED)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
 from dpveil.core.envelope import PUBLISHABLE, Envelope, Signature, malformed_error, parse, this_tool
-from dpveil.core.guarantee import Guarantee, count_noun
+from dpveil.core.guarantee import Guarantee, count_noun, strength_text
 from dpveil.core.parameters import CEILING
 from dpveil.core.rationals import Json
 from dpveil.core.received import Parameters, between, check_fields, one_of, read
@@ -108,7 +108,8 @@ class Certificate(Envelope):
         if self.composition is None:
             return "Certificate(an unprotected copy)"
         regions = count_noun(len(self.regions), "region")
-        return f"Certificate({self.method}, {regions}, {self.composition}: {self.strength})"
+        promise = f"{self.composition}: {strength_text(self.composition, self.strength)}"
+        return f"Certificate({self.method}, {regions}, {promise})"
 
     @property
     def passed_over(self) -> tuple[str, ...]:

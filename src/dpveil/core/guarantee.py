@@ -225,3 +225,9 @@ class Guarantee:
 
     def to_json(self) -> dict[str, Json]:
         return self.numbers() | {"scope": self.scope.to_json()}
+
+
+def strength_text(guarantee: Guarantee, grade: str | None) -> str:
+    """Return a strength, with the number of pixels it is about unless that is all."""
+    m = guarantee.relation.m
+    return f"{grade}" if m is None else f"{grade} about any {pixels(m)}"

@@ -13,7 +13,7 @@ from dpveil.assets.reference import terms_of
 from dpveil.catalogue import build
 from dpveil.core.certificate import MOST_REGIONS, OTHERS, UNPROTECTED, Certificate
 from dpveil.core.envelope import Aside, notes_with_options
-from dpveil.core.guarantee import Guarantee, count_noun
+from dpveil.core.guarantee import Guarantee, count_noun, strength_text
 from dpveil.core.photo import Photo
 from dpveil.core.rationals import Json
 from dpveil.core.region import Box, CoverageDigests, Region
@@ -131,7 +131,11 @@ class Plan:
 
     def __repr__(self) -> str:
         """Return the method and the guarantee only: a representation ends up in logs."""
-        promise = "an unprotected copy" if self.total is None else f"{self.total}: {self.strength}"
+        promise = (
+            "an unprotected copy"
+            if self.total is None
+            else f"{self.total}: {strength_text(self.total, self.strength)}"
+        )
         return f"Plan({self.method.name}, {count_noun(len(self.regions), 'region')}, {promise})"
 
     @property

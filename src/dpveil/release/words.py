@@ -292,12 +292,6 @@ def quotation(total: Guarantee | None, tool: str, sha256: str = "") -> str:
     return f"What {tool} replaced{file} is differentially private: {said}{rest}"
 
 
-def strength_text(guarantee: Guarantee, grade: str) -> str:
-    """Return a strength, with the number of pixels it is about unless that is all."""
-    m = guarantee.relation.m
-    return grade if m is None else f"{grade} about any {pixels(m)}"
-
-
 def share(records: Sequence[RegionRecord], width: int, height: int) -> str:
     """Return how many of a photo's pixels are protected; empty if one region is the whole photo.
 
