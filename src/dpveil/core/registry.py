@@ -236,7 +236,7 @@ ATTACKS: Final = Table(
         "joint": "dpveil.attacks.joint:Joint",
         "restored": "dpveil.attacks.super_resolution:Restored",
         "denoised": "dpveil.attacks.super_resolution:Denoised",
-        "outside": "dpveil.attacks.surroundings:Outside",
+        "outside": "dpveil.attacks.surroundings:GreyedRegions",
         "averaged": "dpveil.attacks.matching:Averaged",
     },
     group="dpveil.attacks",

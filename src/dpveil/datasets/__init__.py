@@ -17,6 +17,6 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "releaser": "Cache DPVeil Releaser Stored",
+        "training_releases": "Cache DPVeil Releaser Stored",
     },
 )

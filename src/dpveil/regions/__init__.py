@@ -30,7 +30,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "things": "Codes",
+        "other_finders": "Codes",
         "eyes": "Eyes",
         "user_detectors": "Detected",
         "faces": "FaceFound Faces",
