@@ -243,7 +243,7 @@ def test_digests_come_back_from_json() -> None:
 
 def test_a_representation_has_no_digest() -> None:
     made = of()
-    assert repr(made).startswith("<dpveil.core.region.Covered object")
+    assert repr(made).startswith("<dpveil.core.region.CoverageDigests object")
 
 
 def test_a_photo_is_a_read_only_copy_with_channels_last():

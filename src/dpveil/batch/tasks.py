@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,6 +208,8 @@ def is_beside_output(path: Path, task: Task) -> bool:
 NAMES: Final = ("keep", "number")  # how outputs are named
 DIGITS: Final = 15  # of a number in a name: two of a million photos have one number once in 2 000 runs
 ARGUMENTS: Final = {"out": "out", "names": "names", "format": "format"}
+WRITTEN: Final = {PDF, ".svg", *UNWRITTEN, *FORMATS}
+SUFFIX_LIKE: Final = re.compile(r"\.[a-z]{3,4}")  # of a mistyped image format
 
 
 def _misuse(problem: str, hint: str = "name a folder, such as out") -> UsageError:
@@ -283,6 +286,11 @@ def _into_a_file(
     suffix, called = out.suffix.lower(), f"{{out}} {show_path(out)}"
     source = given[0] if len(given) == 1 and not is_folder(given[0]) else None
     kind = archive_of(out)
+    if source is not None and kind is None and SUFFIX_LIKE.fullmatch(suffix) and suffix not in WRITTEN:
+        hint = (
+            f"name a file such as {show_path(out.with_suffix('.png'))}, or a folder that exists or has no dot"
+        )
+        raise _misuse(f"{called}: {show_path(out.suffix)} is no format that dpveil writes", hint)
     picture = kind is None and suffix in UNWRITTEN.union(FORMATS)
     if not picture and kind is None and suffix != PDF:
         return None

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from dpveil.ledger import Ledger
 
 
-MOST_REFUSED: Final = 20  # most photos whose refusals are printed
+MOST_REFUSED: Final = 20  # most reasons of refusals that are printed
+NAMED: Final = 5  # most photos that are named with one
 NUMBER: Final = re.compile(r"[0-9]+")
 STOPPED: Final = {
     INTERRUPTED: exits.INTERRUPTED,
@@ -258,7 +259,7 @@ def _tell_refused(report: Report) -> None:
             name = show_path(entry.source)
             refused.setdefault(why(entry).removeprefix(f"{name} "), []).append(name)
     for text, names in [*refused.items()][:MOST_REFUSED]:
-        say.note(f"{say.first_and_count(names)}: {text}")
+        say.note(f"{say.first_and_count(names, NAMED)}: {text}")
     if left := [name for names in [*refused.values()][MOST_REFUSED:] for name in names]:
         say.note(f"and {count_noun(len(left), 'more photo')}: --json and --manifest name all")
     if untried := report.untried:

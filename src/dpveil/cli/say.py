@@ -83,10 +83,11 @@ def never_break_on_letters() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def first_and_count(names: Sequence[str]) -> str:
-    """Return the name of the first, and how many more there are.
+def first_and_count(names: Sequence[str], most: int = 1) -> str:
+    """Return the names of the first, `most` of them, and how many more there are.
 
     >>> first_and_count(["a.jpg"]), first_and_count(["a.jpg", "b.jpg", "c.jpg"])
     ('a.jpg', 'a.jpg and 2 more')
     """
-    return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -102,7 +102,7 @@ def format_of_certificate(text: str) -> str:
     return {"document": DOCUMENT, "clip": CLIP}.get(json.loads(text).get("kind"), "")
 
 
-def details(certificate: Any) -> dict[str, list[str]]:
+def details(certificate: Any) -> dict[str, Any]:
     """Return what the certificate of a document or clip covers, what it does not, and its warnings."""
     if hasattr(certificate, "pages"):
         from dpveil.release.document_certificate import kept_pages, nothing_of
@@ -114,6 +114,7 @@ def details(certificate: Any) -> dict[str, list[str]]:
         missing = [text for page in each if page.composition is None for text in page.missing]
         return {
             "covers": [certificate.together],
+            "terms": {name: text for page in each for name, text in page.terms.items()},
             "in_the_clear": [*dict.fromkeys(text for total in totals for text in total.scope.in_the_clear)],
             "warnings": [
                 *([kept_pages(copies, nothing_of(missing)).capitalize()] if copies else []),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
@@ -93,12 +94,13 @@ def _words(text: str) -> dict[str, Any]:
         covers = [guarantee.scope.covers for guarantee in certificate.guarantees]
         told = {"covers": covers, "in_the_clear": list(shown), "warnings": list(certificate.warnings)}
     total, signed = certificate.composition, certificate.signature
+    terms: Mapping[str, str] = told.pop("terms", None) or getattr(certificate, "terms", {})
     output = getattr(certificate, "output", certificate)
     return {
         "total": "nothing is promised" if total is None else in_short(total),
         "strength": certificate.strength,
         **told,
-        **warnings([*told["warnings"], *licence_notes(getattr(certificate, "terms", {}).values())], total),
+        **warnings([*told["warnings"], *licence_notes(terms.values())], total),
         "objections": list(certificate.objections),
         "note": NOT_FORGERY if signed is None else f"The certificate is signed by {signed.signer}.",
         "quotation": quotation(total, certificate.tool, output.sha256),

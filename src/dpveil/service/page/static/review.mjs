@@ -33,8 +33,10 @@ async function loaded(url) {
 async function pairs(photo, place) {
   const images = await Promise.all([loaded(photo.url), loaded(photo.release.url)]);
   const { plan, doubtful } = photo.planned;
+  const counts = {};
+  const number = ({ kind, number }) => number ?? (counts[kind] = (counts[kind] ?? 0) + 1);
   const named = [
-    ...plan.regions.map(({ box, origin }, at) => [box, `${NAMES[origin.kind] ?? "Place"} ${origin.number ?? at + 1}`, ""]),
+    ...plan.regions.map(({ box, origin }) => [box, `${NAMES[origin.kind] ?? "Place"} ${number(origin)}`, ""]),
     ...doubtful.map((box, at) => [box, `Place ${at + 1}`, "may be a face, and is not hidden"]),
   ];
   place.replaceChildren(...named.map(([box, name, warning]) =>
