@@ -195,8 +195,7 @@ def summary(report: Report, out: object = None, *, seeded: bool = False) -> str:
     said = [_promised(drawn, seeded=seeded), _not_hidden(drawn)] if drawn else []
     if copies := [entry for entry in entries if entry.promise and entry.promise.total is None]:
         kept, copies = [e for e in copies if e.kept], [e for e in copies if not e.kept]
-        for nothing, count in Counter(entry.kept for entry in kept).items():
-            said.append(f"{count_noun(count, 'page')} kept as {_are(count)}: {nothing}.")
+        said += [f"{text}." for text in _kept_pages(kept)]
         said += [f"{_sources(copies)} copied as {_are(len(copies))}."] * bool(copies)
     places = {str(entry.output) for entry in entries if entry.output is not None}
     if said and places:
@@ -207,6 +206,21 @@ def summary(report: Report, out: object = None, *, seeded: bool = False) -> str:
 
 def _are(count: int) -> str:
     return "it is" if count == 1 else "they are"
+
+
+def _kept_pages(kept: Sequence[Entry]) -> list[str]:
+    from dpveil.release.document_certificate import kept_pages, number_of
+
+    found: dict[tuple[Path, str], list[int]] = {}
+    for entry in kept:
+        number = number_of(f"{entry.source.name}.png")
+        found.setdefault((entry.source.parent, entry.kept), []).append(number)
+    several = len({path for path, _ in found}) > 1
+    return [
+        f"{show_path(path)}, {text}" if several else f"{text[0].upper()}{text[1:]}"
+        for (path, nothing), pages in found.items()
+        for text in [kept_pages(pages, nothing)]
+    ]
 
 
 def _promised(drawn: Sequence[Entry], *, seeded: bool) -> str:

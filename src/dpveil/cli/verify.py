@@ -23,7 +23,7 @@ from dpveil.io.names import escape_text, show_path
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX, certificate_path, image_path, is_clip
 from dpveil.release.verification import Verification
-from dpveil.release.words import in_short, share
+from dpveil.release.words import in_short, passed_notes, share
 from dpveil.verifying import verify, verify_each
 
 SOUND: Final = "unmodified"  # what is said of a release that fits its certificate
@@ -142,7 +142,8 @@ def _lines(several: Sequence[Verification], least: str | None, voice: Voice) -> 
         return
     path = escape_text(show_path(first.inside))
     if together := next((result.together for result in sound if result.together), ""):
-        common = (note for note in sound[0].notes if all(note in one.notes for one in sound))
+        # what is said of one page alone is said of the document with the numbers of pages, or not at all
+        common = (note for one in sound for note in one.notes if note not in (one.together, *_of_one(one)))
         if all(result.status in ("consistent", "unprotected") for result in bad):
             yield f"{SOUND:<13} {path}  {escape_text('; '.join(dict.fromkeys([together, *common])))}"
         return
@@ -152,6 +153,12 @@ def _lines(several: Sequence[Verification], least: str | None, voice: Voice) -> 
     )
     for text, count in Counter(texts).most_common(MOST_LINES):
         yield f"{SOUND:<13} {path}  {count_noun(count, 'release')}: {text}"
+
+
+def _of_one(page: Verification) -> tuple[str, ...]:
+    """Return the notes that hold for one page only: its share, and what was not found on it."""
+    stated = page.certificate
+    return () if stated is None else (_share(page), *passed_notes(stated.passed_over))
 
 
 def results(

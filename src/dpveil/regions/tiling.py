@@ -25,7 +25,7 @@ def grow(region: Region, photo: Photo) -> Region:
     records that it did. WebP, HEIC, AVIF, palettes, few bits and PDF pages spread traces beyond any margin,
     which the origin records too.
 
-    >>> photo = Photo(np.zeros((64, 64), np.uint8), Grid(16, 16))
+    >>> photo = Photo(np.zeros((64, 64), np.uint8), BlockGrid(16, 16))
     >>> grow(Region(Box(20, 20, 4, 4)), photo).record.in_words()
     'box, grown to the JPEG blocks: 18×18 pixels at 15,15'
     """

@@ -511,7 +511,7 @@ def kept_faces_sentences(request: Sequence[str], regions: Sequence[RegionRecord]
     >>> from dpveil.core.region_origin import Origin
     >>> from dpveil.core.region import Box
     >>> one = RegionRecord(Box(0, 0, 9, 9), Origin("face", "faces except=2", number=1, found=True))
-    >>> stays(["faces except=2"], [one])
+    >>> kept_faces_sentences(["faces except=2"], [one])
     ('face 2 stays as it is, as was asked for',)
     """
     told = list[str]()

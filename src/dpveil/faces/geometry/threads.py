@@ -18,7 +18,7 @@ def map_in_threads(make: Callable[[Item], Made], items: Sequence[Item]) -> list[
     OpenCV, dlib and onnxruntime let other threads run meanwhile. Raises the first error in that order, once
     all are done.
 
-    >>> each(abs, [-1, 2])
+    >>> map_in_threads(abs, [-1, 2])
     [1, 2]
     """
     count = min(cv2.getNumThreads(), len(items))
