@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -392,6 +393,8 @@ def test_calls_that_are_wrong_are_refused(scan: Path) -> None:
     for given, out in (("in.png", "a.pdf"), ("in.pdf", "a.png")):
         with pytest.raises(UsageError, match="is the name of one"):
             plan_tasks([Path(given)], Path(out))
+    with pytest.raises(UsageError, match="no format"):
+        plan_tasks([Path("in.png")], Path("a.jpgg"))
     with pytest.raises(UsageError, match="keeps its names"):
         plan_tasks([scan], OUT, names="number")
     with pytest.raises(OutputError):
@@ -577,3 +580,14 @@ def test_a_page_on_which_all_stay_is_no_page_without_a_face(scan: Path) -> None:
 def test_a_dry_run_keeps_no_page(scan: Path) -> None:
     released(scan, Path("pages"), regions=[Light()], dry=True)
     assert not [*Path().rglob("*.png")]
+
+
+def test_what_is_no_pdf_is_none_whatever_its_certificate_says(scan: Path) -> None:
+    released(scan)
+    text = b"no PDF\n" * 99
+    OUT.write_bytes(text)
+    stated = replace(
+        parse_document(BESIDE.read_text()), sha256=hashlib.sha256(text).hexdigest(), size=len(text)
+    )
+    BESIDE.write_text(stated.to_text())
+    assert {found.status for found in verify_inside(OUT)} == {"inconsistent"}

@@ -119,10 +119,16 @@ def _read_certificate(path: Path) -> DocumentCertificate:
         raise Refused(f"has a certificate that {told}", error.hint) from error
 
 
+HEAD: Final = b"%PDF-"
+
+
 def _check(file: BinaryIO, status: os.stat_result | Status, stated: DocumentCertificate) -> None:
     found = file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
     if status.st_size != stated.size or found != stated.sha256:
         raise Refused(*FILE_ALTERED)
+    file.seek(0)
+    if not file.read(len(HEAD)) == HEAD:
+        raise Refused("is none: it does not begin as one", COPY_AGAIN)
 
 
 def verify_document(
