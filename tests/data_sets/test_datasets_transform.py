@@ -15,7 +15,7 @@ from dpveil.datasets import (
     Cache,
     DPVeil,
     Releaser,
-    releaser,
+    training_releases,
 )
 from dpveil.errors import (
     AlreadyPaid,
@@ -73,7 +73,9 @@ def test_a_cache_draws_and_pays_once_however_many_epochs(tmp_path):
 
 def test_other_settings_are_another_release(tmp_path):
     drawn = [
-        DPVeil("dp-pix", epsilon=epsilon, block=block, cache=tmp_path).releaser.release(photo()).drawn
+        DPVeil("dp-pix", epsilon=epsilon, block=block, cache=tmp_path)
+        .training_releases.release(photo())
+        .drawn
         for epsilon, block in ((1, 8), (2, 8), (1, 4), (1, 8))
     ]
     assert drawn == [True, True, True, False]
@@ -169,13 +171,13 @@ def test_names_tell_nothing_without_the_key_and_no_key_draws_nothing(tmp_path):
 
 def test_threads_draw_a_photo_once(tmp_path, monkeypatch):
     ledger = made(tmp_path / "budget.db", limit=99)
-    planned = releaser.plan
+    planned = training_releases.plan
 
     def slowly(*given, **settings):
         time.sleep(0.05)  # so that without the lock, all of them plan it
         return planned(*given, **settings)
 
-    monkeypatch.setattr(releaser, "plan", slowly)
+    monkeypatch.setattr(training_releases, "plan", slowly)
     one = Releaser.of(**PIX, cache=tmp_path / "cache", ledger=ledger, subject="album")
     drawn, errors = [], []
 
