@@ -73,9 +73,7 @@ def test_a_cache_draws_and_pays_once_however_many_epochs(tmp_path):
 
 def test_other_settings_are_another_release(tmp_path):
     drawn = [
-        DPVeil("dp-pix", epsilon=epsilon, block=block, cache=tmp_path)
-        .training_releases.release(photo())
-        .drawn
+        DPVeil("dp-pix", epsilon=epsilon, block=block, cache=tmp_path).releaser.release(photo()).drawn
         for epsilon, block in ((1, 8), (2, 8), (1, 4), (1, 8))
     ]
     assert drawn == [True, True, True, False]
