@@ -32,8 +32,8 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba"))
 # As root, pgserver makes a user for its server, by a program that is not on everybody's path.
 os.environ["PATH"] += f"{os.pathsep}/usr/sbin"
 
-# The same examples every time, on however slow a machine; a quarter of the usual ones find what all do.
-hypothesis.settings.register_profile("dpveil", derandomize=True, deadline=None, max_examples=25)
+# The same examples every time, on however slow a machine; half as many as usual find what all do.
+hypothesis.settings.register_profile("dpveil", derandomize=True, deadline=None, max_examples=50)
 hypothesis.settings.load_profile("dpveil")
 
 # Hardly any object that collecting makes can be freed, and looking for those takes almost half of its time.

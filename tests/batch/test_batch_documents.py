@@ -390,7 +390,7 @@ def test_calls_that_are_wrong_are_refused(scan: Path) -> None:
     for dpi in (35, 1201):
         with pytest.raises(InvalidParameter, match="dpi"):
             PageSettings.of(dpi, None)
-    for given, out in (("in.png", "a.pdf"), ("in.pdf", "a.png")):
+    for given, out in (("in.png", "a.pdf"), ("in.pdf", "a.png"), ("IN.PDF", "a.png")):
         with pytest.raises(UsageError, match="is the name of one"):
             plan_tasks([Path(given)], Path(out))
     with pytest.raises(UsageError, match="no format"):

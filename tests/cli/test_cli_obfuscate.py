@@ -283,6 +283,8 @@ def test_copies_come_first_and_what_was_not_released_is_listed(shell, photos):
     shell("obfuscate", "in", "--review", "r.html", *again)
     later = Path("r.html").read_text(encoding="utf-8")
     assert re.findall(r"<h2>(.*?)</h2>", later) == ["Not shown below", "<bdi>in/e.png</bdi>", *own]
+    err = shell("obfuscate", "in/e.png", "--review", "r.html", *again)[2]
+    assert "r.html shows" not in err, "more are on the page than this run has"
 
 
 @pytest.mark.parametrize(

@@ -295,7 +295,10 @@ def _into_a_file(
     if not picture and kind is None and suffix != PDF:
         return None
     if picture:
-        fits, what = source is not None and archive_of(source) is None and source.suffix != PDF, "picture"
+        fits, what = (
+            source is not None and archive_of(source) is None and source.suffix.lower() != PDF,
+            "picture",
+        )
     elif kind is not None:
         fits, what = source is not None and archive_of(source) is kind, kind.called
     else:

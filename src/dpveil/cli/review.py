@@ -196,7 +196,7 @@ def write_review(parts: Sequence[Part | None], report: Report, path: Path, *, an
     )
     text = [page.encode("utf-8", "backslashreplace"), *(part[1] for part in shown), earlier, END]
     write_together([(path, b"".join(text))], replace=True, private=True)
-    if missing := len(report.skipped) - earlier.count(ARTICLE):
+    if (missing := len(report.skipped) - earlier.count(ARTICLE)) > 0:
         on_it, photos = len(report.entries) - missing, count_noun(len(report.entries), "photo")
         say.note(f"{show_path(path)} shows {on_it} of {photos}: {missing} were released by an earlier run")
 

@@ -92,7 +92,7 @@ def test_neighbours_floats_are_never_read_further_apart_than_reach(made, point, 
         assert lattice.reach <= -(-lattice.sensitivity // lattice.step) + (0 if reading.pull else 1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(lattices(), st.integers(-(10**7), 10**7))
 def test_points_are_read_as_themselves_and_turns_are_where_they_are_said_to_be(made, point):
     lattice = Lattice(*made)
@@ -105,7 +105,7 @@ def test_points_are_read_as_themselves_and_turns_are_where_they_are_said_to_be(m
     assert lattice.reading.point(before) == point - 1
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(lattices())
 def test_reach_is_the_furthest_of_all_pairs_that_can_meet(made):
     """`furthest` looks at turns alone, and `reach` at the formula."""
@@ -298,7 +298,7 @@ def ranges(draw, ends=(True, True), most_gaps=3):
     return Range(low, high, gaps=list(zip(edges[1:-1:2], edges[2:-1:2], strict=True)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(ranges(), positive, st.integers(1, 7))
 def test_the_coarsest_step_and_its_parts_fit(allowed, sensitivity, parts):
     step = coarsest(allowed, sensitivity)
@@ -316,7 +316,7 @@ def test_the_coarsest_step_and_its_parts_fit(allowed, sensitivity, parts):
         assert any(length % (larger * step) for length in lengths)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(ranges(), positive, st.integers(1, 4), st.lists(rationals, min_size=1, max_size=8))
 def test_answers_round_to_the_nearest_point_of_the_range(allowed, sensitivity, parts, answers):
     lattice = Lattice(allowed, coarsest(allowed, sensitivity) / parts, sensitivity)
@@ -332,7 +332,7 @@ def test_answers_round_to_the_nearest_point_of_the_range(allowed, sensitivity, p
             lattice.index(answer)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(ranges(), st.integers(-200, 200), st.integers(1, 3))
 def test_snapping_goes_to_the_nearest_allowed_point_the_lower_of_two(allowed, start, parts):
     lattice = Lattice(allowed, coarsest(allowed, Fraction(1)) / parts, Fraction(1))

@@ -126,7 +126,7 @@ def brute(matrix, points, allowed):
     return max(found)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(matrices(), st.integers(1, 12))
 def test_certificates_are_all_pairs_rounded_up(given_matrix, reach):
     rows, steps = given_matrix
