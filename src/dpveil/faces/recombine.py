@@ -188,7 +188,8 @@ def recombine(
     out = outside.copy()
     map_in_threads(lambda group: _put(out, outside, hidden, group), _groups(parts, hidden.shape))
     largest = max((part.unit for part in parts), default=0.0)
-    aside = [_is_aside(place, part, largest) for place, part in zip(places, parts, strict=True)]
+    yaws = (0 if place.cell is None else place.cell.yaw for place in places)
+    aside = [is_aside(part, yaw, largest) for part, yaw in zip(parts, yaws, strict=True)]
     sharp = hidden_pixels(
         [part.region for part, soft in zip(parts, aside, strict=True) if not soft], *hidden.shape
     )
@@ -197,11 +198,13 @@ def recombine(
     return out
 
 
-def _is_aside(place: Placed, part: Part, largest: float) -> bool:
-    """Whether a small inner face looks away, shows no skin or is cut off: a sharp one would stare there."""
+def is_aside(part: Part, yaw: int | None, largest: float) -> bool:
+    """Whether a small inner face looks away, shows no skin or is cut off: a sharp one would stare there.
+
+    `yaw` is the class of its cell, None if not known; `largest` is the largest `unit` of the photo.
+    """
     box, (height, width) = part.region.box, part.around.hidden.shape
     cut = min(box.x, box.y, width - box.x - box.w, height - box.y - box.h) == 0
-    yaw = 0 if place.cell is None else place.cell.yaw
     size = part.unit / largest
     away = yaw is None or (abs(yaw) >= TURNED and size < AWAY)
     return part.inner and size < SMALL and (part.around.bare or away or cut)

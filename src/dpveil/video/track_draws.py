@@ -30,7 +30,7 @@ from dpveil.faces.geometry.place import Placed, place
 from dpveil.faces.geometry.protection import TURNED
 from dpveil.faces.geometry.view import ONE
 from dpveil.faces.mixed_placement import COVER
-from dpveil.faces.recombine import paint_face, part_of
+from dpveil.faces.recombine import FOCUS, is_aside, paint_face, part_of
 from dpveil.faces.released import Released
 from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil.noise.bits import BitSource
@@ -221,6 +221,9 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
     own, box = between(ONE, HeadFrame(side), HeadFrame(1)), Box(0, 0, side, side)
     light = Light.measure(outside, hidden, head)
     region = scene.spot(track, key.frame).region or Region(Box(0, 0, scene.width, scene.height))
+    seen = [scene.course(other).pose_at(key.frame) for other in scene.present(key.frame) if scene.shows_face(other)]
+    largest = max(HeadFrame(1).unit / other.scale for other in seen)
+    own_yaw = course.cells[track.keys.index(key)].yaw
     layers: dict[int | None, Layer] = {}
     for yaw in course.yaws if method.turned else {None}:
         cell = None if yaw is None else Cell(0, 0, 0, 0, max(-TURNED, min(TURNED, yaw)))
@@ -232,6 +235,8 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
         )
         alpha, levels, _ = paint_face(part, own, box, cut=True)
         picture = np.clip(np.rint(np.dstack([levels, 255 * alpha])), 0, 255).astype(np.uint8)
+        if is_aside(part, own_yaw, largest):
+            picture = np.asarray(cv2.GaussianBlur(picture, (0, 0), FOCUS * HeadFrame(side).unit))
         with TemporaryFile() as file:  # read when it is shown: memory does not grow with the number of heads
             picture.tofile(file)
             file.flush()

@@ -263,13 +263,18 @@ def _flow(
 
 
 def _correlation(before: Small, after: Small, boxes: Boxes, moved: Boxes) -> Float[np.ndarray, " n"]:
-    """Return how alike the contents of boxes are in two frames, whatever their brightness: -1 to 1."""
+    """Return how alike the contents of boxes are in two frames, whatever their brightness: -1 to 1.
+
+    What lies beyond the border in one of them does not count: objects leave the picture.
+    """
     there = []
+    both = np.ones((len(boxes), SAMPLES**2))
     for image, sides in ((before, boxes), (after, moved)):
         points = _points(sides, SAMPLES).astype(np.float32)
-        levels = cv2.remap(image, points[..., 0], points[..., 1], cv2.INTER_LINEAR).astype(np.float64)
-        there.append(levels - levels.mean(axis=1, keepdims=True))
-    one, two = there
+        both *= ((points >= 0) & (points < image.shape[::-1])).all(axis=2)
+        there.append(cv2.remap(image, points[..., 0], points[..., 1], cv2.INTER_LINEAR).astype(np.float64))
+    count = np.maximum(both.sum(axis=1, keepdims=True), 1)
+    one, two = (both * (levels - (both * levels).sum(axis=1, keepdims=True) / count) for levels in there)
     size = np.sqrt((one**2).sum(axis=1) * (two**2).sum(axis=1))
     return np.asarray((one * two).sum(axis=1) / np.maximum(size, 1.0))
 

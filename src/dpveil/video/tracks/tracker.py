@@ -114,7 +114,10 @@ class Tracker:
 
     def _close_all(self, end: str) -> None:
         for trace in list(self._live):
-            self._close(trace, end)
+            self._close(trace, "left" if self._has_left(trace) else end)
+
+    def _has_left(self, trace: LiveTrack) -> bool:
+        return not trace.place.sure and trace.has_left(*self._size)
 
     def _find(self, seen: Mapping[str, list[Seen]], frame: Frame, now: GreyFrame) -> None:
         for finder, found in seen.items():
@@ -130,6 +133,8 @@ class Tracker:
 
     def _assign(self, traces: list[LiveTrack], found: list[Seen], now: GreyFrame) -> list[Seen]:
         """Give detections to tracks, sure ones first (ByteTrack, arXiv 2110.06864); return new objects."""
+        # one that left the picture is nobody who is found in it: somebody else came
+        traces = [trace for trace in traces if not self._has_left(trace)]
         new = self._match(traces, [one for one in found if one.sure], now)
         new = self._continue(_missing(traces, now), new, now)
         doubtful = [one for one in found if not one.sure]
