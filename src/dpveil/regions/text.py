@@ -52,6 +52,7 @@ READ: Final = 14
 LONG: Final = 5
 """A mark is text without reading it if it scores so much, is thinner than so many pixels, or is longer than
 so many times its thickness: eyes, mouths and badges are none of these."""
+SQUARE: Final = 2.0  # times its thickness that a mark is longer, whatever it scores: others may be heads
 Rectangle = tuple[Sequence[float], Sequence[float], float]
 """Centre, width and height, and degrees, as of `cv2.minAreaRect`."""
 Found = tuple[Rectangle, float]
@@ -135,9 +136,12 @@ def _rectangle(
 
 def _is_doubtful(mark: UInt8[np.ndarray, "h w"], score: float, across: float, down: float) -> bool:
     short, long = sorted((across, down))
-    if score < SURE and short >= READ and long < LONG * short:
+    if short < READ:
+        return False
+    if score < SURE and long < LONG * short:
         return True
-    return short > THICK and 2 * float(cv2.distanceTransform(mark, cv2.DIST_L2, 5).max()) > THICK
+    thick = 2 * float(cv2.distanceTransform(mark, cv2.DIST_L2, 5).max())
+    return thick > THICK or long < SQUARE * thick
 
 
 @lru_cache(maxsize=1)

@@ -221,8 +221,8 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
     own, box = between(ONE, HeadFrame(side), HeadFrame(1)), Box(0, 0, side, side)
     light = Light.measure(outside, hidden, head)
     region = scene.spot(track, key.frame).region or Region(Box(0, 0, scene.width, scene.height))
-    seen = [scene.course(other).pose_at(key.frame) for other in scene.present(key.frame) if scene.shows_face(other)]
-    largest = max(HeadFrame(1).unit / other.scale for other in seen)
+    faces = (other for other in scene.present(key.frame) if scene.shows_face(other))
+    largest = max(HeadFrame(1).unit / scene.course(face).pose_at(key.frame).scale for face in faces)
     own_yaw = course.cells[track.keys.index(key)].yaw
     layers: dict[int | None, Layer] = {}
     for yaw in course.yaws if method.turned else {None}:
