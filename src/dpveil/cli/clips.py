@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dpveil.batch.interrupts import Interrupts
     from dpveil.batch.report import Report
     from dpveil.batch.tasks import RunSettings, Task
+    from dpveil.cli.review import Part
     from dpveil.video.plan import VideoPlan
 
 
@@ -221,15 +222,23 @@ def release_clips(
     options: ClipOptions,
     interrupts: Interrupts,
     voice: Voice,
+    parts: list[Part | None] | None,
 ) -> None:
-    """Release every clip after the photos, and add what became of each to the report."""
+    """Release every clip after the photos, and add what became of each to the report, and to the `parts` of
+    a page for review.
+    """
     if not clips:
         return
     from dpveil.batch.report import INTERRUPTED, Untried
     from dpveil.cli.progress import frames_bar
+    from dpveil.cli.review import clip_part
     from dpveil.video.clip_in_batch import ClipRun
 
-    run = ClipRun(choices=choices, more=options.settings())
+    def see(task: Task, plan: VideoPlan) -> None:
+        if parts is not None:
+            parts.append(clip_part(task, plan))
+
+    run = ClipRun(choices=choices, more=options.settings(), see=see)
     with frames_bar(quiet=voice.quiet) as progress:
         for task in clips:
             if report.stopped is not None:

@@ -259,8 +259,6 @@ def obfuscate_command(
         **payer,
     )
     tasks, photos, clips = planned_clips(inputs, out, names, format_, clip, PageSettings.of(dpi, pages))
-    if review is not None and clips and not photos:
-        raise UsageError("--review shows no clips", hint="leave it out; dpveil video analyze shows tracks")
     if not tasks:
         hint = "name image files, or folders that contain some, without links and hidden files"
         raise PhotoError("there are no photos among the inputs", hint=hint)
@@ -291,7 +289,7 @@ def obfuscate_command(
             options=options_of(context),
             interrupts=heard,
         )
-    release_clips(report, clips, choices, clip, heard, voice)
+    release_clips(report, clips, choices, clip, heard, voice, None if review is None else parts)
     if named := [task.output.name for task in tasks if may_name_a_person(task.output)]:
         which = f"{count_noun(len(named), 'output')} such as {show_path(named[0])}"
         report.notes.append(f"{which} may name a person: --names number, or another file name, tells none")

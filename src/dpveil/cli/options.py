@@ -482,13 +482,15 @@ def splice_options(
     return with_options
 
 
-def takes_regions(command: Callable[..., int], *, faces_only: bool = False) -> Callable[..., int]:
+def takes_regions(
+    command: Callable[..., int], *, faces_only: bool = False, of_clips: bool = False
+) -> Callable[..., int]:
     """Return `command` with these options instead of its parameter `regions`, which gets a `Chosen`.
 
-    With `faces_only` there is no --regions.
+    With `faces_only` there is no --regions; `of_clips`, no faces are numbered.
     """
     table = {"regions": REGIONS, **CHOICE, **SEARCH, "device": RUNS_ON}
-    others = ("regions", "classes", "text_like") if faces_only else ()
+    others = ("regions", "classes", "text_like") if faces_only else (*CHOICE,) if of_clips else ()
 
     def build(given: dict[str, Any], _: Mapping[str, Any]) -> Chosen:
         if (device := given.pop("device", None)) is not None:

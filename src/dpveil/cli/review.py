@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dpveil.batch.report import Report
     from dpveil.batch.tasks import Task
     from dpveil.release.plan import Plan
+    from dpveil.video.plan import VideoPlan
 
 
 LEAST: Final = 800  # least longer side of a preview in pixels: smaller photos are enlarged so that labels fit
@@ -142,8 +143,27 @@ def review_part(task: Task, plan: Plan, release: Release | None) -> Part | None:
     try:
         return (*_entry(task.source, plan, release), "")
     except Exception as error:  # noqa: BLE001
-        why = f"cannot be shown ({type(error).__name__}): look at it yourself"
-        return 0.0, b"", f"{show_path(task.source)}: {why}"
+        return 0.0, b"", f"{show_path(task.source)}: {_why(error)}"
+
+
+def clip_part(task: Task, plan: VideoPlan) -> Part:
+    """Return one released clip's part of the page: its tracks, before and after."""
+    from dpveil.video.reading import open_clip
+    from dpveil.video.sheets import track_sheet
+
+    name = show_path(task.source)
+    try:
+        sheets = {"before": task.source, "after": task.output}
+        images = [_image(track_sheet(plan, open_clip(path)), word) for word, path in sheets.items()]
+    except Exception as error:  # noqa: BLE001
+        return 0.0, b"", f"{name}: {_why(error)}"
+    both = f"<div class=sheets>{''.join(images)}</div>"
+    text = f"<article><h2><bdi>{html.escape(name)}</bdi></h2>{both}</article>\n"
+    return 0.0, text.encode("utf-8", "backslashreplace"), ""
+
+
+def _why(error: Exception) -> str:
+    return f"cannot be shown ({type(error).__name__}): look at it yourself"
 
 
 def _entry(source: Path, plan: Plan, release: Release) -> tuple[float, bytes]:

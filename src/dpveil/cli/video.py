@@ -77,7 +77,7 @@ def _root() -> None:
 
 @video_app.command("analyze", cls=MethodCommand, short_help="Plan how a clip will be replaced.")
 @partial(takes_clips, planning=True)
-@takes_regions
+@partial(takes_regions, of_clips=True)
 @takes_method
 def analyze_command(
     context: typer.Context,  # of which the method is read

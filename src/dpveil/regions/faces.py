@@ -326,7 +326,8 @@ class Faces(Finder):
     def for_frames(self, width: int, height: int, long_side: int) -> Faces:
         """Return the finder without margin, and without tiles unless `smallest` is given; may raise."""
         if self.likeness:
-            raise InvalidParameter("keep_like", None, "is for photos", hint="choose tracks instead")
+            hint = "dpveil video analyze numbers the tracks of a clip, and its --keep 2 keeps one"
+            raise InvalidParameter("keep_like", None, "is for photos", hint=hint)
         if self.only or self.exclude:
             raise InvalidParameter("only", None, "numbers the faces of a photo", hint="choose tracks instead")
         side = long_side if self.long_side == LONG_SIDE else self.long_side

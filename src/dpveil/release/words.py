@@ -58,7 +58,7 @@ HEURISTIC: Final = "NO FORMAL GUARANTEE: this method is common practice, may be 
 TRACES: Final = "traces of the region that lossy {} spread over the rest of the photo"
 SPREAD: Final = (
     "lossy {} may leave traces of what is hidden anywhere in the photo, and they are not hidden;"
-    " replace the whole photo, or start from its JPEG or PNG original"
+    " what is replaced is wider for it, and looks worse; start from its JPEG or PNG original"
 )
 REDUCED_TRACES: Final = (
     "traces of the region anywhere in the photo: which few colours the source has, and how they are dithered,"
@@ -79,7 +79,7 @@ CHANNELS: Final = "whether the photo is grey, which may follow from pixels that 
 SILHOUETTE: Final = f"the head's silhouette with its hair, {SAME}"
 MASKED: Final = "the mask's silhouette"
 NOTHING: Final = "that no region was found: the guarantee compares photos in which none is"
-STORED: Final = "that the input was a {}, and its block grid"
+STORED: Final = "that the input was stored as {}, and its block grid"
 TABLES: Final = ", and in a release that is a JPEG, too, its quantisation tables and its chroma sampling"
 STORED_SO: Final = {"palette": "a palette", "PDF": "pages"}
 """What a source without blocks has, in words; those of few bits are called by these."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -88,10 +88,14 @@ def find_finished(
 
 @dataclass(frozen=True, kw_only=True)
 class ClipRun:
-    """What is asked for the clips of a run: its `choices`, and `more`, arguments of `analyze` for clips."""
+    """What is asked for the clips of a run: its `choices`, and `more`, arguments of `analyze` for clips.
+
+    `see` is called for every clip that was released, with its plan.
+    """
 
     choices: RunSettings
     more: Mapping[str, Any] = field(default_factory=dict)
+    see: Callable[[Task, VideoPlan], None] = lambda task, plan: None
 
     @property
     def settings(self) -> dict[str, Json]:
@@ -120,7 +124,9 @@ class ClipRun:
         make_folder(task.output.parent)
         chosen = {"seed": choices.seed, "sign": choices.sign, "replace": choices.force}
         more = {**choices.paying, **chosen, "keep_plan": True, "progress": progress}
-        return release_clip(task, plan, more, stamps=[] if task.stamp is None else [task.stamp])
+        entry = release_clip(task, plan, more, stamps=[] if task.stamp is None else [task.stamp])
+        self.see(task, plan)
+        return entry
 
     def _plan(self, task: Task, progress: Progress) -> VideoPlan:
         """Return the plan that a killed process has left of this clip and settings, or a new one."""

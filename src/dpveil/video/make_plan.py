@@ -106,7 +106,8 @@ def clip_tracks(
     for finder in finders:
         if isinstance(finder, Faces) and (finder.only or finder.exclude):
             problem = "numbers the faces of a photo, not those of a clip"
-            hint = "see the numbers of tracks with dpveil video analyze, and keep some"
+            hint = "dpveil video analyze CLIP --out plan.json --sheet tracks.png shows the numbers of tracks,"
+            hint += " --keep 2 beside it keeps one, and dpveil video render plan.json releases"
             raise InvalidParameter("only" if finder.only else "exclude", None, problem, hint=hint)
         ready = finder.region.mask if isinstance(finder, GivenRegion) else None
         if isinstance(finder, GivenMask) or ready is not None:
