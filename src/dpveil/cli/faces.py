@@ -23,6 +23,7 @@ from dpveil.cli.options import (
 )
 from dpveil.cli.review import Shown, check_apart_from, draw_preview
 from dpveil.core.region import Region
+from dpveil.errors import RegionError
 from dpveil.io import encode, read, write_together
 from dpveil.io.names import show_path
 from dpveil.release.plan import doubtful_places, plan
@@ -122,20 +123,24 @@ class _Look:
         The faces have the method's numbers.
         """
         boxes = finder.detect(photo, method.order)
-        regions = [Region(face.box, score=face.score) for face in boxes]
         found = [Shown(n, face.box, face.score) for n, face in enumerate(boxes, 1)]
         kept: list[Shown] = []
-        if found and (not detected or finder.only or finder.exclude or finder.likeness):
-            placed = plan(photo, method, regions=finder).regions
+        chosen = not detected or finder.only or finder.exclude or finder.likeness
+        try:
+            placed = plan(photo, method, regions=finder).regions if found else ()
+        except RegionError:
+            if chosen:
+                raise
+            placed = tuple(Region(face.box, score=face.score) for face in boxes)
+        if found and chosen:
             numbers = {region.origin.number for region in placed}
             stay = {one.origin.number: one.box for region in placed for one in region.kept}
             kept = [replace(face, kept=True) for face in found if face.number not in numbers]
             found = [face for face in found if face.number in numbers]
             if not detected:
-                regions = list(placed)
                 kept = [replace(face, box=stay.get(face.number, face.box)) for face in kept]
                 found = [Shown(r.origin.number or 1, r.box, r.score, r.mask) for r in placed]
-        places = [Shown(None, r.box, r.score) for r in doubtful_places(photo, [finder], regions)]
+        places = [Shown(None, r.box, r.score) for r in doubtful_places(photo, [finder], placed)]
         other = detected and finder.detect(photo) != boxes
         return cls(found, places, finder.smallest_in(photo), other, kept)
 

@@ -83,7 +83,7 @@ function show() {
     $("look-title").textContent = selected.name;
     if (!stopDrawing) showStage(selected, act, draws());
   }
-  for (const id of ["drop", "look", "settings"]) $(id).inert = releasing; // what is paid for was shown
+  for (const id of ["draw", "remove", "stage", "regions", "settings"]) $(id).inert = releasing; // what is paid for was shown
   if ($("subject")) $("subject").disabled = releasing;
   showRelease();
   showLooking();
