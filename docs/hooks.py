@@ -52,10 +52,7 @@ BACK = "[‹ All methods](index.md){ .back }\n\n"
 """The link above each page that only the table of methods lists."""
 LISTED: set[str] = set()
 """Pages that only a table lists."""
-WIDEST = 9
-"""Columns of a benchmark that fit on a screen; a table with more columns than that and than rows is
-transposed.
-"""
+WIDEST = 9  # a table of a benchmark with more columns than that and than rows is transposed
 
 MOST = 12  # columns beside the first one that fit at 1100 pixels; a wider table goes on in another one below
 
@@ -75,7 +72,7 @@ With `--json`, stdout holds exactly one JSON document. Progress and messages go 
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    drawn = make_pictures.pictures() | make_mechanism_pictures.pictures() | make_architecture.pictures()
+    drawn = make_pictures.pictures() | make_mechanism_pictures.pictures()
     for name, content in drawn.items():
         files.append(File.generated(config, f"pictures/{name}", content=content))
     for name, content in reproduced.plots().items():
