@@ -18,8 +18,7 @@ from dpveil.faces.geometry import Placed, place
 from dpveil.faces.geometry.cell import Cell, given_box
 from dpveil.faces.geometry.membrane import lab_of, near_skin, skin_centre
 from dpveil.faces.geometry.place import FOUND
-from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED, inset
-from dpveil.faces.geometry.protection import INSET_FORMAT as JPEG
+from dpveil.faces.geometry.protection import BOX, FACE, HEAD, INSETS, TURNED, inset
 from dpveil.faces.geometry.threads import map_in_threads
 from dpveil.faces.recombine import recombine
 from dpveil.mechanisms.method import Image, Placement, Step
@@ -97,16 +96,17 @@ class HeadPlacement(Placement):
 def grown_to_blocks(region: Region, method: FaceMethod, photo: Photo) -> Region:
     """Return the region of a face grown to the blocks of a lossy photo.
 
-    In a JPEG the oval of an inner face is first drawn in by half a block, so that as much is replaced as in
-    other formats. A user's box is replaced as a whole, and a head must not leave any of its hair.
+    In a JPEG or WebP the oval of an inner face is first drawn in by half a block (`INSETS`), so that not much
+    more is replaced than in other formats. A user's box is replaced as a whole, and a head must not leave any
+    of its hair.
     """
-    in_blocks = photo.grid is not None and photo.grid.codec == JPEG
+    codec = "" if photo.grid is None else photo.grid.codec
     own = given_box(region.origin) is not None or region.origin.cell is None
-    if not in_blocks or own or method.protect != FACE or region.mask is None:
+    if codec not in INSETS or own or method.protect != FACE or region.mask is None:
         return grow(region, photo)
-    box, mask = inset(region.box, region.mask, photo.width, photo.height)
+    box, mask = inset(region.box, region.mask, photo.width, photo.height, INSETS[codec])
     grown = grow(replace(region, box=box, mask=mask), photo)
-    return replace(grown, origin=replace(grown.origin, grown_to=JPEG))
+    return replace(grown, origin=replace(grown.origin, grown_to=codec))
 
 
 def _in_luma(photo: Photo) -> Photo:

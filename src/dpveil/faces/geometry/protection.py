@@ -13,10 +13,10 @@ from dpveil.faces.geometry.head_frame import AROUND, INNER, Shape
 from dpveil.faces.geometry.head_frame import HEAD as WITH_HAIR
 from dpveil.opencv import cv2
 
-INSET: Final = 4  # half the side of a JPEG's blocks, in pixels
+INSETS: Final = {"JPEG": 4, "WebP": 8}
+"""By how many pixels an inner face is drawn in before it grows to the blocks of a format: half their side."""
 LEAST_INSET: Final = 64
 """Shorter side of an oval's box, in pixels, from which on it is drawn in; of smaller ones much would stay."""
-INSET_FORMAT: Final = "JPEG"  # the format in which inner faces are drawn in before they grow to blocks
 LARGER: Final = 1.06  # least factor by which a shape is larger than that of a face that a user's box places
 TURNED: Final = 2  # the outermost class of yaw of a `Cell`, on either side
 EITHER: Final = 1.4  # the stretch of both halves of the box around a head whose yaw is not known
@@ -83,22 +83,22 @@ PROTECTIONS: Final = {
 
 
 def inset(
-    box: Box, mask: Bool[np.ndarray, "h w"], width: int, height: int
+    box: Box, mask: Bool[np.ndarray, "h w"], width: int, height: int, pixels: int
 ) -> tuple[Box, Bool[np.ndarray, "H W"]]:
-    """Return the pixels of a mask, and their bounding box, that are more than `INSET` pixels from what it
+    """Return the pixels of a mask, and their bounding box, that are more than so many `pixels` from what it
     leaves out of a photo of `width` × `height` pixels; the same mask if it is small (`LEAST_INSET`).
     """
     if min(box.w, box.h) < LEAST_INSET:
         return box, mask
 
-    more = INSET + 1
+    more = pixels + 1
     wide = np.pad(mask.astype(np.uint8), more)
     ends = (box.y, box.x, height - box.y - box.h, width - box.x - box.w)
     top, left, bottom, right = (max(0, more - end) for end in ends)  # beyond the photo nothing is left out
     size = (wide.shape[1] - left - right, wide.shape[0] - top - bottom)
     inner = wide[top : top + size[1], left : left + size[0]]
     edge = cv2.copyMakeBorder(inner, more, more, more, more, cv2.BORDER_REPLICATE)
-    deep = cv2.distanceTransform(edge, cv2.DIST_L2, 5)[more:-more, more:-more] > INSET
+    deep = cv2.distanceTransform(edge, cv2.DIST_L2, 5)[more:-more, more:-more] > pixels
     rows, columns = (np.flatnonzero(deep.any(axis=axis)).tolist() for axis in (1, 0))
     if not rows:
         return box, mask
