@@ -23,7 +23,7 @@ from dpveil.cli.options import (
 )
 from dpveil.cli.review import Shown, check_apart_from, draw_preview
 from dpveil.core.region import Region
-from dpveil.errors import RegionError
+from dpveil.errors import DPVeilError
 from dpveil.io import encode, read, write_together
 from dpveil.io.names import show_path
 from dpveil.release.plan import doubtful_places, plan
@@ -128,7 +128,7 @@ class _Look:
         chosen = not detected or finder.only or finder.exclude or finder.likeness
         try:
             placed = plan(photo, method, regions=finder).regions if found else ()
-        except RegionError:
+        except DPVeilError:
             if chosen:
                 raise
             placed = tuple(Region(face.box, score=face.score) for face in boxes)

@@ -76,22 +76,25 @@ class Selection:
 def reading_order(faces: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " n"]:
     """Return the indices of boxes (left, top, width, height, …) in reading order: by row, then left to right.
 
-    The topmost box starts a row, which has every box whose centre is above that box's lower edge; the topmost
-    of the others starts the next row. Ties are broken by the left edge, then by the given order.
+    The topmost box starts a row, with every box that is beside one of the row for half of the lower one's
+    height at least; the topmost of the others starts the next row. Ties are broken by the left edge, then by
+    the given order.
 
     >>> reading_order(np.array([[50.0, 0, 10, 10], [0, 4, 10, 10], [20, 30, 10, 10]])).tolist()
     [1, 0, 2]
     """
     left, top, height = faces[:, 0], faces[:, 1], faces[:, 3]
+    bottom = top + height
+    shared = np.minimum.outer(bottom, bottom) - np.maximum.outer(top, top)
+    beside = shared >= np.minimum.outer(height, height) / 2
     rest = np.lexsort((left, top))
     order: list[int] = []
     while len(rest):
-        first = rest[0]
-        in_row = (top + height / 2)[rest] < top[first] + height[first]
-        in_row[0] = True  # even if rounding makes its height vanish
-        row = rest[in_row]
+        row = rest[:1]
+        while len(more := rest[beside[np.ix_(rest, row)].any(axis=1) | np.isin(rest, row)]) > len(row):
+            row = more
         order += row[np.argsort(left[row], kind="stable")].tolist()
-        rest = rest[~in_row]
+        rest = rest[~np.isin(rest, row)]
     return np.array(order, dtype=np.int64)
 
 
