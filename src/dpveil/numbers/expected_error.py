@@ -198,8 +198,8 @@ def _golden(k: int) -> Fraction:
     return Fraction((k + 1) * 61803398875 % 10**11, 10**11)
 
 
-SLOW: Final = {"linear-program-1": 64, "linear-program-2": 64, "permute-and-flip": 64}
-"""Largest lattice, in points, on which a slow mechanism is tried without being asked for by name."""
+SLOW: Final = ("linear-program-1", "linear-program-2")
+FEW_POINTS: Final = 64  # largest lattice on which a slow mechanism is tried without being asked for by name
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ def _candidate(
     if held not in kind.relations:
         return Candidate(name, budget, reason=f"does not keep {relation}")
     try:
-        if names is None and name in SLOW and _points(query) > SLOW[name]:
+        if names is None and name in SLOW and _points(query) > FEW_POINTS:
             return Candidate(
                 name, budget, reason=f"takes long for {_points(query)} points: ask for it by name"
             )
