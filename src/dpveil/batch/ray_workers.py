@@ -73,11 +73,11 @@ class RayChild:
         self._actor = ray.remote(num_cpus=1)(Actor).remote()
         try:
             problem = ray.get(self._actor.refusal.remote(version("dpveil"), Path.cwd(), seen))
-        except ray.exceptions.RayError as error:
-            raise EOFError from error
+        except ray.exceptions.RayError as error:  # such as of a machine without dpveil
+            problem = f"a worker cannot start: {' '.join(str(error).split())[:300]}"
         if problem:
             self.kill()
-            hint = "install one version on all of them, and name a folder that all see, as on a network disk"
+            hint = "install one version on all machines, and name a folder that all see, on a network disk"
             raise UsageError(problem, hint=hint)
 
     def send(self, _: Any, message: bytes) -> None:
@@ -118,8 +118,9 @@ def cluster(out: Path | None) -> Iterator[tuple[int, Callable[[], RayChild]]]:
             problem = f"the cluster cannot be reached: {' '.join(str(error).split())}"
             raise UsageError(problem, hint="see RAY_ADDRESS") from error
         finally:
-            # Ray ends the process at once, and what is paid for and not written would be lost
-            signal.signal(signal.SIGTERM, on_termination)
+            with suppress(ValueError):  # not in the main thread, where Ray has changed nothing
+                # Ray ends the process at once, and what is paid for and not written would be lost
+                signal.signal(signal.SIGTERM, on_termination)
     cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
     if out is None:
         yield cores, lambda: RayChild(ray, None)

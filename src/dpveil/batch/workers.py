@@ -212,8 +212,8 @@ class WorkerPool:
             child = self._take()
         except (*CHANNEL_ENDED, UsageError) as error:
             self.reasons.append(UNSTARTED)
-            if isinstance(error, UsageError):  # a machine of a cluster that is not as it should be
-                self.run.report.notes.append(str(error))
+            if isinstance(error, UsageError) and str(error) not in self.run.report.notes:
+                self.run.report.notes.append(str(error))  # a machine of a cluster is not as it should be
             return None
         if self.reasons:  # while the worker started
             return None
