@@ -92,7 +92,7 @@ class DPVeilError(Exception):
         return _rebuild, (type(self), self.args, self.__dict__, cause)
 
     def rename(self, old: str, new: str) -> None:
-        """Call something otherwise in all that is told."""
+        """Call a place otherwise in all that is told, as one by URL is known by another name."""
         self._forms = (self._forms[0].replace(old, new), self._forms[1].replace(old, new))
         self.message, self.hint = self._fill_forms(self.arguments)
 

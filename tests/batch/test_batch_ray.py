@@ -115,6 +115,7 @@ def test_the_command_line(ray: Any, photos: Path, capsys: pytest.CaptureFixture[
     assert run_command(call) == 0
     assert len(json.loads(capsys.readouterr().out)["skipped"]) == 5
     assert run_command([*call, "--engine", "rya"]) == 2
+    assert run_command([*call[:3], "memory://bucket/out", *call[4:], "--engine", "ray"]) == 2
 
 
 def test_it_says_what_to_install(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:

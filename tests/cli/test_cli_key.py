@@ -48,7 +48,7 @@ def test_a_new_key_is_written_for_its_owner_and_shown(folder, shell):
 
 def test_a_key_is_checked_before_any_photo_is_read(folder, shell, monkeypatch):
     """Not even the names of the inputs are looked at."""
-    monkeypatch.setattr("dpveil.batch.tasks.plan_tasks", None)
+    monkeypatch.setattr("dpveil.batch.remote_output.plan_tasks", None)
     (folder / "ann.key").chmod(0o644)
     code, _, err = obfuscate(shell, "--sign", "ann.key")
     assert (code, err) == (2, "dpveil: --sign ann.key may be read by other users: chmod 600 ann.key\n")
@@ -163,7 +163,7 @@ def test_formats_are_checked_before_anything_is_drawn(marked, shell, monkeypatch
 
 
 def test_certificates_are_checked_before_any_photo_is_read(marked, shell, monkeypatch):
-    monkeypatch.setattr("dpveil.batch.tasks.plan_tasks", None)
+    monkeypatch.setattr("dpveil.batch.remote_output.plan_tasks", None)
     chain(years=0).write(marked)
     code, _, err = obfuscate(shell, *MARK)
     assert (code, err.count("\n")) == (2, 1)

@@ -211,8 +211,6 @@ LOCAL = {
     "card {} --out made.json": "FOLDER",
     "synthesize {} --out made --epsilon 1 --delta 1e-6": "FOLDER",
     "synthesize faces --out {} --epsilon 1 --delta 1e-6": "--out",
-    "obfuscate {} --out made": "INPUT",
-    "obfuscate a.png --out {}": "--out",
     "obfuscate a.png --out made --manifest {}": "--manifest",
     "obfuscate a.png --out made --review {}": "--review",
     "obfuscate a.png --out made --review={}": "--review",
@@ -236,7 +234,16 @@ def test_a_url_in_the_place_of_a_path_is_refused_in_a_line_without_it(shell, lin
     hint = "name a path on this disk, and download first what is elsewhere"
     for url in SECRETS:
         told = shell(*(word.replace("{}", url) for word in line.split()))
-        assert told == (2, "", f"dpveil: {LOCAL[line]} takes no URL: {hint}\n")
+        assert told == (2, "", f"dpveil: {LOCAL[line]} takes a path on this disk, and no URL: {hint}\n")
+
+
+@pytest.mark.parametrize("line", ["obfuscate {} --out made", "obfuscate a.png --out {}"])
+def test_credentials_in_nearly_a_url_are_not_told_again(shell, line):
+    for url in ("s3://key:marker@b/x", " s3://key:marker@b/x", "s3:/key:marker@b/x", "s3://key:a/marker@b/x"):
+        code, answer, err = shell(*(word.replace("{}", url) for word in line.split()))
+        assert (code, answer) == (2, "")
+        assert "a URL has credentials in it: leave them out" in err
+        assert "marker" not in err
 
 
 def test_verify_fails_for_unprotected_copies(cli, monkeypatch):

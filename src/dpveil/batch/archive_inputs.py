@@ -22,9 +22,10 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, BinaryIO, Final
 from weakref import finalize
 
-from dpveil.batch.state import Stamp, name_hash
+from dpveil.batch.state import Stamp, name_hash, stage_of
 from dpveil.core.certificate import Certificate
 from dpveil.core.photo import Photo
+from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, InvalidParameter, UsageError
 from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.document import DPI, Document
@@ -45,6 +46,7 @@ from dpveil.io.reading import photo_error
 from dpveil.io.screening import foreign_name, format_name
 from dpveil.io.unreadable import COPY_AGAIN, Refused
 from dpveil.io.untrusted import open_untrusted, too_large, without_blocking
+from dpveil.io.urls import opened_url, start_reading
 from dpveil.release.document_certificate import MOST_PAGES, page_name
 from dpveil.release.saving import SUFFIX, Read, certificate_from
 
@@ -348,7 +350,7 @@ def _within_limit(contents: bytes, most: int) -> bytes:
 
 @contextmanager
 def _open_unchanged(path: Path, stamp: Stamp) -> Iterator[BinaryIO]:
-    with open_untrusted(path) as (file, status):
+    with opened_url(path, ahead=0) if isinstance(path, Url) else open_untrusted(path) as (file, status):
         if (status.st_size, status.st_mtime_ns) != stamp:
             raise Refused(*CHANGED)
         yield file
@@ -365,7 +367,10 @@ def _check_columns(path: Path, names: Sequence[str], there: Collection[str]) -> 
 @lru_cache(maxsize=2)
 def _rows(path: Path, stamp: Stamp) -> Rows:
     # The file stays open, as rows are read one after another; two, as the next is begun before one is done.
-    file = open(path, "rb", opener=without_blocking)  # noqa: SIM115  closed with the rows
+    if isinstance(path, Url):
+        file, _ = start_reading(path)
+    else:
+        file = open(path, "rb", opener=without_blocking)  # noqa: SIM115  closed with the rows
     try:
         rows = Rows(file)
     except BaseException:
@@ -422,8 +427,8 @@ ALL: Final = PageSettings()  # all pages, in the usual resolution
 
 
 def may_be_document(path: Path) -> bool:
-    """Whether a PDF can be made of a file, by its suffix."""
-    return path.suffix.lower() in TIFFS | {PDF}
+    """Whether a PDF can be made of a file, by its suffix. No object by URL is one."""
+    return not isinstance(path, Url) and path.suffix.lower() in TIFFS | {PDF}
 
 
 def is_document(path: Path) -> bool:
@@ -462,7 +467,7 @@ class Shard:
 
     @property
     def stage(self) -> Path:
-        return self.root / STAGE
+        return (stage_of(self.root) if isinstance(self.root, Url) else self.root) / STAGE
 
     @property
     def folder(self) -> Path:

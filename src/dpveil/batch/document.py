@@ -13,8 +13,9 @@ from typing import BinaryIO, Final
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
 from dpveil.batch.archive_inputs import ARCHIVES, archive_of
-from dpveil.batch.gathered import write
+from dpveil.batch.remote_output import write
 from dpveil.core.certificate import parse_certificate
+from dpveil.core.urls import Status
 from dpveil.errors import CertificateError, OutputError, UnknownName
 from dpveil.io import MAX_PIXELS, is_present, read_untrusted
 from dpveil.io.document import pieces, stream_of
@@ -121,7 +122,7 @@ def _read_certificate(path: Path) -> DocumentCertificate:
 HEAD: Final = b"%PDF-"
 
 
-def _check(file: BinaryIO, status: os.stat_result, stated: DocumentCertificate) -> None:
+def _check(file: BinaryIO, status: os.stat_result | Status, stated: DocumentCertificate) -> None:
     found = file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
     if status.st_size != stated.size or found != stated.sha256:
         raise Refused(*FILE_ALTERED)

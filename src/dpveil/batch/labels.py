@@ -24,6 +24,7 @@ from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import count_noun
 from dpveil.core.region import Box
 from dpveil.core.region_origin import FACE
+from dpveil.core.urls import Url
 from dpveil.errors import UsageError
 from dpveil.io import make_folder, read, read_untrusted, write_together
 from dpveil.io.decoding import ORIENTATION
@@ -376,8 +377,12 @@ class Labels:
 
         With `new_points`, COCO's points of replaced faces become those that are found on the new ones.
         """
-        self.tasks = {task.source: task for task in tasks if task.inside is None}
-        if not self.tasks or any(task.output == out for task in tasks):
+        self.tasks = {
+            task.source: task
+            for task in tasks
+            if task.inside is None and task.remote is None and not isinstance(task.source, Url)
+        }
+        if isinstance(out, Url) or not self.tasks or any(task.output == out for task in tasks):
             forms = {"labels": "labels", "out": "out"}
             raise UsageError(FOLDERS, hint="name a folder as {out}, or leave it out", arguments=forms)
         beside = any(identity(path) == identity(start) for start in inputs)  # as the labels of photos/a.jpg

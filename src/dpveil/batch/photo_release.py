@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from dpveil.batch.remote_output import deliver, discard, release_place
 from dpveil.batch.report import RELEASED, SKIPPED, UNPAYABLE, UNWRITABLE, Report, Untried
 from dpveil.batch.resume import find_finished, matching_certificate, output_taken
 from dpveil.batch.state import Stamp, State
@@ -136,6 +137,8 @@ class PhotoReleaser:
                 # Another run may have released the photo since: looked for before anything is paid.
                 prepared = self._find_finished(task, prepared.stamp) or prepared
             if not isinstance(prepared, PlannedPhoto):
+                if not choices.dry:
+                    deliver(task, choices)
                 self._record(SKIPPED, task, *prepared)
             elif choices.dry:
                 covered = prepared.plan.coverage
@@ -179,9 +182,10 @@ class PhotoReleaser:
         except OutputError as error:
             if self.choices.force or _errno(error) != errno.EEXIST:
                 raise
-            there = matching_certificate(task.output, self.choices)
+            there = matching_certificate(release_place(task), self.choices)
             if there is None:
                 raise output_taken(task.output) from error
+            discard(task)
             # Another run over the same photos was faster: its release stays, and ours is discarded.
             self._record(SKIPPED, task, task.output, there)
         else:
@@ -205,6 +209,7 @@ class PhotoReleaser:
                 self._state(task).note_release(certificate.output.sha256, photo.stamp)
         except OSError as error:
             notes.append(FORGOTTEN.format(error.strerror or error))
+        deliver(task, chosen)
         told = {"warnings": notes, "left": photo.plan.doubtful}
         self._record(RELEASED, task, task.output, certificate, **told)
 

@@ -197,7 +197,7 @@ class Report:
         """Record a release, made now or earlier; `keeps` says that a copy is a page that is kept so."""
         every = (*map(Caution, certificate.warnings), *notes_with_options(warnings, self.options))
         promise = Promise.of(certificate)
-        entry = Entry(status, task.source, output, promise, every, left=left)
+        entry = Entry(status, task.source, task.remote or output, promise, every, left=left)
         self.entries.append(entry.as_kept_page(certificate.missing) if keeps else entry)
 
     def price(self, task: Task, planned: Plan, *, keeps: bool = False) -> None:
@@ -212,8 +212,10 @@ class Report:
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:
         error.__traceback__ = None  # its frames would keep the photo in memory
         status = UNTRIED if not tried else NO_REGION if isinstance(error, NoRegion) else FAILED
+        if task.remote is not None and isinstance(error, DPVeilError):
+            error.rename(show_path(task.output), show_path(task.remote))
         failure = Failure.of(error, self.options)
-        self.entries.append(Entry(status, task.source, task.output, failure=failure))
+        self.entries.append(Entry(status, task.source, task.remote or task.output, failure=failure))
 
     def stop(self, tasks: Sequence[Task], reason: str, error: DPVeilError | None = None) -> None:
         for task in tasks[len(self.entries) :]:

@@ -5,24 +5,28 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dpveil.batch.document import verify_page
+from dpveil.batch.remote_output import beside_url, discard, release_place
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import KEEP, RunSettings, Task
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import Envelope
 from dpveil.core.region_origin import BLOCKLESS
+from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError
 from dpveil.io import is_present, sole_writer
 from dpveil.io.names import show_path
+from dpveil.io.urls import contents
 from dpveil.regions.spec import last_of, passes_over
 from dpveil.release.document_certificate import number_of
 from dpveil.release.keys import SigningKey
 from dpveil.release.quote import require_strength
-from dpveil.release.saving import certificate_path, remove_leftovers
-from dpveil.release.verification import Verification, verify
+from dpveil.release.saving import ReleaseFiles, certificate_path, remove_leftovers
+from dpveil.release.verification import Verification, verify, verify_pair
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
@@ -42,7 +46,7 @@ def find_finished(
     `stamp` is the input's current one. Raises `DPVeilError` if the output is something else, a release of
     another photo, or of the input before it was replaced, and `TooWeak` if it is weaker than asked for.
     """
-    output, page = task.output, None
+    output, page = release_place(task), None
     if task.shard is not None and task.shard.scan is not None and is_present(task.shard.target):
         page = verify_page(task.shard.target, number_of(task.inside.name))  # type: ignore[union-attr]
     if page is None and not _exists(output):
@@ -69,6 +73,8 @@ def find_finished(
     if choices.at_least is not None and (certificate.guarantees or not task.keeps(choices)):
         stated = certificate.strength, certificate.composition, certificate.exposed_requests
         require_strength(choices.at_least, *stated, certificate.regions)
+    if output is task.remote and not choices.dry:
+        discard(task)
     return task.output, certificate
 
 
@@ -82,6 +88,9 @@ def matching_certificate(
     """
     if found is not None:
         pass
+    elif isinstance(output, Url):
+        reads = partial(contents, output), partial(contents, beside_url(output))
+        found = verify_pair(ReleaseFiles(output, *reads), max_pixels=choices.max_pixels)
     elif (found := verify(output, max_pixels=choices.max_pixels)).status in ("inconsistent", "missing"):
         # another run may be writing it, or was killed
         remove_leftovers(output.parent)
@@ -164,4 +173,5 @@ def output_taken(output: Path, alone: str = ALONE) -> DPVeilError:
 
 
 def _exists(output: Path) -> bool:
-    return os.path.lexists(output) or os.path.lexists(certificate_path(output))
+    both = output, certificate_path(output)
+    return any(is_present(path) if isinstance(path, Url) else os.path.lexists(path) for path in both)

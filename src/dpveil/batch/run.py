@@ -1,7 +1,7 @@
 """A run over many photos: locks, shards, what it costs, the processes that release, and its end.
 
 Its road: `tasks` (which photo becomes which output) → `PhotoReleaser` (one photo), here or in `workers` →
-`shards` (where releases go together) → `report`.
+`shards` and `remote_output` (where releases go together, or elsewhere) → `report`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import cv2
 
 from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.photo_release import PhotoReleaser
+from dpveil.batch.remote_output import WAITING, check_shared, is_whole
 from dpveil.batch.report import INTERRUPTED, PRICED, UNAFFORDABLE, Report
 from dpveil.batch.shards import gather_shards
 from dpveil.batch.state import state_path
@@ -66,6 +67,7 @@ def release_all(
     """
     check_jobs(jobs)
     count = min(jobs, len(tasks))
+    check_shared(tasks, count + (start is not None))
     run = PhotoReleaser(choices, Report(options or {}, dry=choices.dry), lambda *release: seen(see(*release)))
     dry = PhotoReleaser(replace(choices, dry=True), Report(options or {}), run.released, states=run.states)
 
@@ -95,7 +97,12 @@ def release_all(
             run.report.stop(tasks, INTERRUPTED)
         except BudgetRefused as error:
             run.report.stop(tasks, UNAFFORDABLE, error)
-        run.report.discard({place for place, task in enumerate(tasks) if task.output in run.paid})
+        waiting = {task.output for task in tasks if task.remote is not None and is_whole(task.output)}
+        paid = run.paid - waiting
+        run.report.discard({place for place, task in enumerate(tasks) if task.output in paid})
+        if waiting and not choices.dry:
+            folder = show_path(min(waiting).parent)
+            run.report.notes.append(WAITING.format(number=len(waiting), folder=folder))
         shards.keep_pages(run.report)
         shards.pack(run.report)
     return run.report
@@ -110,7 +117,8 @@ def _sole_payer(tasks: Sequence[Task]) -> Iterator[None]:
         places = set()
         for task in tasks:
             if task.shard is None:
-                depth = task.name.count("/")  # the output may be in a folder below
+                # the output may be in a folder below; what is put elsewhere waits side by side
+                depth = 0 if task.remote is not None else task.name.count("/")
                 places.add(task.output.parents[depth] if len(tasks) > 1 else task.output)
         for place in sorted(places):
             try:

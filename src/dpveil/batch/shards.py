@@ -17,12 +17,13 @@ from typing import Any, Final
 
 from dpveil.batch.archive_inputs import Shard
 from dpveil.batch.document import check_document, pack
-from dpveil.batch.gathered import is_whole, read_gathered, write
+from dpveil.batch.remote_output import is_whole, read_gathered, write
 from dpveil.batch.report import FAILED, NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import output_taken
 from dpveil.batch.tasks import RunSettings, Task
 from dpveil.core.certificate import parse_certificate
 from dpveil.core.envelope import MOST_BYTES
+from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, DPVeilError, NoRegion, OutputError
 from dpveil.io import is_present, make_folder, most_bytes
 from dpveil.io.folders import is_folder
@@ -220,7 +221,8 @@ class Shards:
         }
         said = ""
         if good.keys() - (self.unpacked - drawn):
-            make_folder(shard.target.parent)
+            if not isinstance(shard.target, Url):
+                make_folder(shard.target.parent)
             said = self._write(shard, good)
         self._remove(shard, good)
         return said
@@ -238,8 +240,10 @@ class Shards:
         try:
             if self.choices.columns:
                 columns = shard.archive.columns(shard.path, shard.stamp, self.choices.columns)
+            # By URL, it takes the place of one that was unpacked alone: another may have been put meanwhile.
+            over = self.choices.force or bool(self.held & self.names[shard].keys())
             fill = partial(shard.archive.write, releases=every, columns=columns)
-            write(shard.folder, shard.target, fill)
+            write(shard.folder, shard.target, fill, replace=over)
         except Refused as reason:
             raise OutputError(f"{show_path(shard.path)} {reason.problem}", hint=reason.remedy) from reason
         return ""

@@ -20,10 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from dpveil.core.urls import Url
 from dpveil.io import is_present, read_untrusted
 from dpveil.io.folders import real, state_home
 from dpveil.io.names import show_path
 from dpveil.io.unreadable import Refused
+from dpveil.io.urls import object_status
+from dpveil.io.writing import as_output_error
 
 MOST_BYTES: Final = 1 << 26  # largest state file in bytes: about 400 000 releases
 
@@ -32,12 +35,15 @@ Stamp = tuple[int, int]
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return size and modification time of a file, or None if it cannot be inspected."""
+    """Return size and modification time of a file, or None if it cannot be inspected.
+
+    Of an object, its size when it was listed, and a number by its version.
+    """
     try:
-        status = path.stat()
-    except (OSError, ValueError):
+        status = (path.listed or object_status(path)) if isinstance(path, Url) else path.stat()
+    except (OSError, ValueError, Refused):
         return None
-    return status.st_size, status.st_mtime_ns
+    return None if status is None else (status.st_size, status.st_mtime_ns)
 
 
 def state_path(folder: Path) -> Path:
@@ -47,6 +53,15 @@ def state_path(folder: Path) -> Path:
     has no home folder.
     """
     return state_home() / f"{name_hash(os.fspath(real(folder)), b'dpveil.folder')}.jsonl"
+
+
+def stage_of(url: Url) -> Path:
+    """Return the folder on this disk in which releases wait that are to be put below `url`.
+
+    Raises `OutputError` if the user has no home folder.
+    """
+    with as_output_error(url):
+        return state_home() / "urls" / name_hash(str(url), b"dpveil.url")
 
 
 def name_hash(name: str, person: bytes) -> str:

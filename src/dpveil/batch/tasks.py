@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,10 +27,14 @@ from dpveil.batch.state import Stamp, stamp_of
 from dpveil.core.certificate import OTHERS
 from dpveil.core.photo import Photo
 from dpveil.core.rationals import Json
+from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError, OutputError, UnknownName, UsageError
 from dpveil.io import FORMATS, MAX_PIXELS, format_of, read
 from dpveil.io.folders import PDF, UNWRITTEN, identity, is_folder, is_link, private_digest, real, walk
 from dpveil.io.names import WRITTEN_AS, released_suffix, show_path
+from dpveil.io.reading import photo_error
+from dpveil.io.unreadable import Refused
+from dpveil.io.urls import objects
 from dpveil.io.writing import as_output_error, refusal
 from dpveil.mechanisms.method import Method, Size
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
@@ -112,8 +116,9 @@ class Task:
     """One photo: its `source`, its `output`, and `name`, the output relative to the chosen folder.
 
     `numbered` says that the name of the output does not tell that of the input. The `source` of a photo
-    `inside` of a shard names it, and nothing is at this path. What is `earlier` may
-    be a release of it from a run that gave it a shorter name, as no other photo had it.
+    `inside` of a shard names it, and nothing is at this path. One that is put elsewhere, at the URL `remote`,
+    waits at its `output` until it is there. What is `earlier` may be a release of it from a run that gave it
+    a shorter name, as no other photo had it.
     """
 
     source: Path
@@ -121,6 +126,7 @@ class Task:
     name: str
     numbered: bool = False
     inside: ArchivedPhoto | None = None
+    remote: Url | None = None
     earlier: Path | None = None
 
     @property
@@ -340,6 +346,9 @@ def _numbered_task(source: Path, relative: Path, out: Path, format_: str | None)
 
 def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
     suffixes = UNWRITTEN.union(FORMATS, ARCHIVES, [PDF])
+    if isinstance(start, Url):
+        yield from _objects_below(start, out, suffixes)
+        return
     if not is_folder(start):
         yield start, Path(start.name)
         return
@@ -350,13 +359,32 @@ def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
             yield path, path.relative_to(start)
 
 
+def _objects_below(start: Url, out: Path, suffixes: Set[str]) -> Iterator[tuple[Path, Path]]:
+    """Yield the photos below a URL, or the one object that it names; raises `PhotoError`."""
+    try:
+        found = list(objects(start))
+    except Refused as reason:
+        raise photo_error(start, reason) from reason
+    if found == [start]:
+        yield found[0], Path(start.name)
+        return
+    names = {str(each) for each in found if each.name.endswith(SUFFIX)}
+    for each in found:
+        relative = Path(*each.parts[len(start.parts) :])
+        own = f"{each}{SUFFIX}" in names or each.name.endswith(SUFFIX)
+        hidden = any(part.startswith(".") for part in relative.parts)
+        below = isinstance(out, Url) and each.is_relative_to(out)
+        if each.problem or (each.suffix.lower() in suffixes and not (own or hidden or below)):
+            yield each, relative
+
+
 def check_outputs(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
     """Return the tasks; raises `UsageError` if an output is one of the `sources`, or of two of them."""
     originals = {identity(source) for source in sources}
     places: dict[Path, Path] = {}
     for task in tasks:
         shard = task.shard
-        target = task.output if shard is None else shard.target
+        target = task.remote or task.output if shard is None else shard.target
         source = task.source if shard is None else shard.path
         for place in (target, certificate_path(target)):
             if identity(place) in originals:

@@ -259,13 +259,15 @@ class WorkerPool:
         remove_leftovers(task.output.parent)
         paid, report = task.output in self.run.paid, Report(self.run.report.options)
         there = self.run.find_release(task)
-        if there is not None:
+        if there is not None and task.remote is None:
             report.record_release(RELEASED, task, *there, keeps=task.keeps(self.run.choices))
-        elif self.reasons and not paid:
+        elif self.reasons and not paid and there is None:
             return None
         else:  # not tried again: it may end every process
             hint = (
                 "it was paid for, and releasing it again costs again" if paid else "try it alone, with {jobs}"
             )
+            if there is not None:  # it waits to be sent
+                hint = "run the same command again: it is released, and is sent at no further cost"
             report.fail(task, DPVeilError(DIED, hint=hint, arguments={"jobs": "jobs=1"}))
         return report.entries.pop(), ()

@@ -15,6 +15,7 @@ from dpveil.cli.options import Text, splice_options
 from dpveil.cli.say import Voice
 from dpveil.core.envelope import notes_with_options
 from dpveil.core.guarantee import count_noun
+from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, OutputError, UsageError
 from dpveil.io.folders import VIDEOS, is_folder
 from dpveil.io.names import show_path
@@ -172,9 +173,10 @@ def planned_clips(
 
     Documents are read as `scan` says.
     """
-    from dpveil.batch.tasks import Task, check_outputs, plan_tasks
+    from dpveil.batch.remote_output import plan_remote_tasks
+    from dpveil.batch.tasks import Task, check_outputs
 
-    named = out.suffix and not is_folder(out)
+    named = out.suffix and not isinstance(out, Url) and not is_folder(out)
     if named and len(inputs) == 1 and not is_folder(inputs[0]) and is_clip(inputs[0]):
         if out.suffix.lower() not in WRITTEN:
             hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
@@ -183,13 +185,16 @@ def planned_clips(
             raise refusal(out, FileNotFoundError(ENOENT, ""))
         photos, clips = [], [Task(inputs[0], out, out.name)]
     else:
-        tasks = plan_tasks(inputs, out, names=names, format=format_, scan=scan)
+        tasks = plan_remote_tasks(inputs, out, names=names, format=format_, scan=scan)
         found = [task for task in tasks if task.inside is None and is_clip(task.source)]
         photos = [task for task in tasks if task not in found]
         for clip in found:
             called = f"{show_path(clip.source)} is a clip, and clips"
             if names != "keep":
                 raise UsageError(f"{called} keep their names", hint="leave out --names")
+            if clip.remote is not None or isinstance(clip.source, Url):
+                hint = "copy the clip to this disk, and name a folder as --out"
+                raise UsageError(f"{called} are not read or put by URL", hint=hint)
         # a.mp4 for a.mov, or a.mov.mp4 where a photo has the same stem
         clips = [
             replace(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
@@ -59,7 +58,6 @@ FIRST: Final = (
     " verbose json help"
 )
 """The options that are used most, which come first in the help of commands with many."""
-URL: Final = re.compile(r"\s*[a-z][a-z0-9+.-]+:/", re.IGNORECASE)  # how a URL begins
 MANY: Final = 20  # number of options from which on help has sections
 SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "": {
@@ -128,11 +126,11 @@ class Command(TyperCommand):
             for option in given:
                 named = option.opts[0] if option.opts[0].startswith("-") else option.human_readable_name
                 if getattr(option.type, "name", "") == "path":
+                    from dpveil.core.urls import check_local
+
                     value = values.get(str(option.name))
                     for each in value if isinstance(value, list | tuple) else (value,):
-                        if URL.match(str(each)):  # which may hold a password, and is not told
-                            hint = "name a path on this disk, and download first what is elsewhere"
-                            raise UsageError(f"{named.strip('[].')} takes no URL", hint=hint)
+                        check_local(named.strip("[]."), str(each))
                 if not (option.multiple or getattr(option, "is_flag", True)) and given.count(option) > 1:
                     raise UsageError(f"{option.opts[0]} is given twice", hint="give it once")
             return super().parse_args(ctx, args)

@@ -52,6 +52,7 @@ from dpveil.cli.say import Voice
 from dpveil.core.guarantee import count_noun
 from dpveil.core.rationals import keep_freed_memory
 from dpveil.core.region_origin import FACE, TEXT
+from dpveil.core.urls import Url, place
 from dpveil.errors import PhotoError, UnknownName, UsageError
 from dpveil.io.exif import FREE, PLACES, parse_names
 from dpveil.io.names import format_of, may_name_a_person, show_path
@@ -66,16 +67,23 @@ if TYPE_CHECKING:
 
 MAY_NAME = "what was kept of captions and copyright may name people: read it before publishing"
 Inputs = Annotated[
-    list[Path],
+    list[Any],  # of Path: Typer would make a plain one of each
     typer.Argument(
         metavar="INPUT",
+        parser=place,
         help="Photos, clips, PDF and multi-page TIFF files, WebDataset shards (.tar), Parquet files, and"
-        " folders.",
+        " folders; photos, shards and Parquet files also by URL (s3://).",
     ),
 ]
 Out = Annotated[
-    Path,
-    typer.Option("--out", "-o", metavar="PATH", help="A folder, made if missing. For one input also a file."),
+    Any,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="PATH",
+        parser=place,
+        help="A folder, made if missing, or a prefix (s3://). For one input also a file.",
+    ),
 ]
 
 
@@ -349,6 +357,9 @@ def _cores_and_start(
 
     if engine != "ray":
         raise UnknownName("engine", engine, ["ray"])
+    if isinstance(out, Url):
+        problem = "a machine of a cluster that is lost would lose what waits there to be put by URL"
+        raise UsageError(problem, hint="name a folder that all machines see, and copy its releases later")
     one = tasks[0]
     root = one.output.parents[one.name.count("/")] if one.shard is None else one.shard.root
     return context.with_resource(cluster(None if dry else root))

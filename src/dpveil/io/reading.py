@@ -13,6 +13,7 @@ import numpy as np
 from dpveil.core.array_types import Bool
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import Photo, check_image
+from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, PhotoError
 from dpveil.io.decoding import decode, open_picture
 from dpveil.io.exif import KEEPING, WITHOUT, texts_of
@@ -20,6 +21,7 @@ from dpveil.io.names import check_path, show_path
 from dpveil.io.screening import CLIP, JXL, PDF, check_pixels, foreign_name, format_name, screen
 from dpveil.io.unreadable import COPY_AGAIN, LIMIT, Refused
 from dpveil.io.untrusted import open_untrusted
+from dpveil.io.urls import contents
 
 MAX_PIXELS: Final = 100_000_000
 """Default limit on the pixels of a photo, against decompression bombs; an argument of `read`."""
@@ -117,6 +119,10 @@ def most_bytes(max_pixels: int) -> int:
 
 
 def _contents(path: str | Path, most: int) -> bytes:
+    if isinstance(path, Url):
+        found = contents(path, most)
+        _check_head(found[:64])
+        return found
     with open_untrusted(Path(path)) as (file, status):
         _check_head(file.read(64))
         if status.st_size > most:

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from dpveil.core.urls import Status, Url
 from dpveil.io.unreadable import COPY, COPY_AGAIN, LINK, Refused
+from dpveil.io.urls import object_status, opened_url
 
 
 def read_untrusted(path: Path, most: int) -> bytes:
@@ -33,11 +35,15 @@ def read_untrusted(path: Path, most: int) -> bytes:
 
 
 @contextmanager
-def open_untrusted(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
-    """Open a regular file of any size, to read parts of it, and yield it with its status.
+def open_untrusted(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result | Status]]:
+    """Open a regular file, or an object, of any size, to read parts of it, and yield it with its status.
 
     Raises `Refused`, also for errors in reading it within the context.
     """
+    if isinstance(path, Url):
+        with opened_url(path) as both:
+            yield both
+        return
     try:
         with open(path, "rb", opener=without_blocking) as file:
             status = os.fstat(file.fileno())
@@ -55,6 +61,11 @@ def open_untrusted(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
 
 def is_present(path: Path) -> bool:
     """Whether anything exists at `path`, even a dangling link or an entry that cannot be read."""
+    if isinstance(path, Url):
+        try:
+            return object_status(path) is not None
+        except Refused:
+            return True
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError, ValueError):

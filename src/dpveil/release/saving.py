@@ -20,6 +20,7 @@ from dpveil.core.envelope import MOST_BYTES, Sealed, parse
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.jpeg_blocks import JpegBlocks
 from dpveil.core.region import CoverageDigests
+from dpveil.core.urls import Url
 from dpveil.errors import (
     INTACT,
     CertificateError,
@@ -212,7 +213,7 @@ def certificate_path(image: str | Path) -> Path:
     >>> certificate_path("group.private.png").name
     'group.private.png.certificate.json'
     """
-    return Path(f"{image}{SUFFIX}")
+    return image.with_name(f"{image.name}{SUFFIX}") if isinstance(image, Url) else Path(f"{image}{SUFFIX}")
 
 
 def image_path(path: Path) -> Path | None:
