@@ -15,8 +15,6 @@ AUDIT_ARGS ?=
 DATA ?= ../shared/data
 NAMES ?=
 COUNT ?=
-# How many photos `make scale` releases while it kills workers and nodes.
-PHOTOS ?= 50000
 # Where `make dist` puts what it builds.
 DIST ?= dist
 
@@ -28,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo heads test coverage audit audit-deep fuzz fuzz-certificates fuzz-clips fuzz-documents fuzz-networks fuzz-service dockerfile slow dist dist-check lint format types docs serve bench reproduction lock clean scale
+.PHONY: help venv demo heads test coverage audit audit-deep fuzz fuzz-certificates fuzz-clips fuzz-documents fuzz-networks fuzz-service dockerfile slow dist dist-check lint format types docs serve bench reproduction lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -127,9 +125,6 @@ fuzz-service: $(DEV) .venv-outside/installed ## try the service from outside: it
 dockerfile: $(DEV) .venv-outside/installed ## lint the Dockerfile; as root on Linux, build and run it without Docker
 	@.venv-outside/bin/hadolint Dockerfile
 	@$(BIN)/python tests/service/run_dockerfile.py
-
-scale: $(DEV) ## kill workers and nodes of a cluster of Ray at random while it releases PHOTOS photos
-	@RAY_USAGE_STATS_ENABLED=0 RAY_worker_niceness=0 $(BIN)/python tests/scale/kill_cluster.py --photos $(PHOTOS)
 
 slow: $(DEV) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

@@ -32,7 +32,6 @@ import make_evaluate
 import make_faces
 import make_mechanism_pictures
 import make_pictures
-import make_scale
 import make_start
 import reproduced
 
@@ -317,6 +316,5 @@ PARTS = {
     "measures": make_evaluate.measures,
     "drawn_sets": make_evaluate.drawn,
     **make_architecture.PARTS,
-    **make_scale.PARTS,
     **reproduced.PARTS,
 }

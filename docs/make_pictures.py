@@ -30,7 +30,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from skimage import data
 
-from dpveil.cli.compare import Choice, compare, lines_of
+from dpveil.cli.compare import compare, lines_of
 from dpveil.core.photo import Photo
 from dpveil.io import encode
 from dpveil.mechanisms.pixel import (
@@ -290,8 +290,7 @@ def planes() -> list[list[Tile]]:
 
 def comparison() -> bytes:
     """Return the sheet of `dpveil compare` with its defaults, for the face box."""
-    choice = Choice(tuple(TABLE), ("1", "5", "20"), (256, None), None, 16)
-    chosen, _ = lines_of(choice, every=True)
+    chosen, _ = lines_of(tuple(TABLE), ("1", "5", "20"), (256, None), every=True, block=16)
     face = {method.regions: ["176,60,88,120"] for line in chosen for method in line.methods if method}
     made, _ = compare(Photo(data.astronaut()), chosen, face, every=True, bits=SeededBits(5))
     return encode(made.draw(), "png")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 TOOLS = {
@@ -70,27 +67,6 @@ def test_text() -> None:
     assert shown == [f"| {' | '.join(each)} |" for each in cells]
     others = {row["search"]: row["boxes without text"] for row in rows}
     assert f"`text` gave {others['text']} box, `plates` {others['plates']}" in page("text").replace("\n", " ")
-
-
-def test_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing was lost when everything was killed, and Ray adds little."""
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    scale = importlib.import_module("make_scale")
-    [row] = kept("scale_kills")
-    assert row["releases"] + row["no region"] + row["failed"] == row["inputs"] == 50_000
-    assert row["debits"] - row["debits without a release"] == row["releases"]
-    most = row["workers killed"] + 2 * (row["nodes killed"] + row["everything killed"])
-    assert row["debits without a release"] <= most
-    assert min(row["workers killed"], row["nodes killed"], row["everything killed"]) > 0
-    text = re.sub(r"\s+", " ", page("scale").replace("\u202f", ""))
-    for name in ("MB of a worker", "MB of a node", "MB of the driver"):
-        assert f"| {name} | {scale.plain(row[name])} |" in scale.kills()
-        assert re.search(rf"\b{row[name]}\b", text), name
-    large = {each["way"]: each for each in kept("scale") if each["photos"].startswith("2560")}
-    for jobs, ray in (("--jobs 1", "Ray, 1 worker"), ("--jobs 2", "Ray, 2 workers")):
-        assert large[jobs]["processor ms an image"] >= 100
-        assert large[ray]["overhead, %"] < 5
-    assert all(each["way"] in scale.ways() for each in kept("scale"))
 
 
 def test_snapped_and_likely_codes() -> None:

@@ -78,7 +78,7 @@ _load, _ = lazy(
         "verifying": "verify verify_each",
     },
 )
-_MODULES: Final = ("datasets", "numbers", "scale", "video")
+_MODULES: Final = ("numbers", "video")
 """Modules that are loaded when accessed as attributes."""
 
 

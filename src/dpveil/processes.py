@@ -13,7 +13,6 @@ can do is to answer with wrong ones, which is what decoding that file means anyw
 
 from __future__ import annotations
 
-import faulthandler
 import gc
 import importlib
 import json
@@ -29,7 +28,6 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
@@ -163,24 +161,18 @@ class Channel:
 def limit_seconds(seconds: float) -> Iterator[None]:
     """End this process unless the context ends within so many seconds; one can be open at a time.
 
-    The system does, by a signal that nothing handles, as libraries may never return. Where that is missing,
-    handled or blocked, a thread of `faulthandler` does.
+    The system does, by a signal that nothing handles, as libraries may never return.
     """
-    alarm = getattr(signal, "SIGALRM", None)
-    blocked = alarm is not None and alarm in signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    if alarm is not None and not blocked and signal.getsignal(alarm) == signal.SIG_DFL:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+    if not hasattr(signal, "SIGALRM"):  # as on Windows, where the parent alone ends it
+        yield
         return
-    with Path(os.devnull).open("wb") as nowhere:
-        faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
-        try:
-            yield
-        finally:
-            faulthandler.cancel_dump_traceback_later()
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # whoever started this process may have changed both
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 Answering = Callable[..., tuple[Any, ...]]  # returns the parts of an answer for the parts of a question

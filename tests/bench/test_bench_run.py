@@ -29,7 +29,7 @@ from dpveil.bench.run import CELLS, Job, run
 from dpveil.bench.setting import Setting, Shown
 from dpveil.bench.table import rows, to_csv, utility
 from dpveil.bench.utility import usable
-from dpveil.cli.compare import Choice, lines_of
+from dpveil.cli.compare import lines_of
 from dpveil.core.registry import ATTACKS, METHODS
 from dpveil.errors import UsageError
 from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic
@@ -54,10 +54,8 @@ def one(data: Dataset, setting: Setting, attack: VectorAttack | None = None, see
 
 def test_every_method_and_attack_of_a_full_run_reaches_another_process() -> None:
     """Jobs are sent to processes: what cannot be pickled ends `--full` and every run of its method."""
-    choice = Choice(tuple(METHODS.rows), ("1",), (16,), None, 8)
-    made = [
-        method for line in lines_of(choice, every=True)[0] for method in line.methods if method is not None
-    ]
+    lines, _ = lines_of(tuple(METHODS.rows), ("1",), (16,), every=True, block=8)
+    made = [method for line in lines for method in line.methods if method is not None]
     assert {method.name for method in made} >= {"attributes", "gallery", "latent"}
     for one in (*made, *map(attack, ATTACKS)):
         again = pickle.loads(pickle.dumps(one))  # noqa: S301  our own bytes

@@ -185,7 +185,7 @@ def test_what_is_wrong_with_values_is_said_on_stderr_alone(cli):
 @pytest.mark.parametrize(
     ("more", "code", "words"),
     [
-        (["--column", "agee"], 2, "--column agee is not in the table: did you mean 'age'? it has name"),
+        (["--column", "agee"], 2, "--column agee is not in the table: did you mean age? it has name"),
         (["--range", "0:"], 2, "--range 0: does not bound the values"),
         (["--missing", "121"], 2, "--missing 121 is not in the range 0:120"),
         (["--query", "histogram"], 2, "argument: 'bins'"),

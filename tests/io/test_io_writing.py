@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import dpveil.io as dio
 from dpveil.errors import OutputError
-from dpveil.io import locking, writing
+from dpveil.io import locking
 from dpveil.release.saving import remove_leftovers
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  only new folders of our own
@@ -181,36 +181,6 @@ def test_a_failure_at_any_step_leaves_what_was_there(many, old, replace, at, fau
         assert after == before
         refused_as_they_exist = not replace and not old.isdisjoint(files)
         assert message in str(outcome) or refused_as_they_exist
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.EIO, "Input/output error")])
-def test_what_may_have_been_noted_stays_under_temporary_names(tmp_path, monkeypatch, error):
-    """Only if that is asked for, and only from the note on."""
-    noted: list[str] = []
-
-    def fail(step: str, *, keep: bool, replace: bool = False) -> dict[str, bytes]:
-        with monkeypatch.context() as patched:
-            real, calls = getattr(writing, step), iter(range(9))
-
-            def failing(*given):
-                if next(calls):
-                    raise error
-                return real(*given)
-
-            patched.setattr(writing, step, failing)
-            with pytest.raises((OutputError, KeyboardInterrupt)):
-                dio.write_together(
-                    pair(tmp_path), replace=replace, before=lambda: noted.append(step), keep=keep
-                )
-        return listing(tmp_path)
-
-    assert fail("_write_beside", keep=True) == fail("_place", keep=False) == {}
-    left = fail("_place", keep=True)
-    assert sorted(left.values()) == [b"certificate", b"image"]
-    assert all(name.endswith(".tmp") for name in left)
-    assert noted == ["_place"] * 2
-    (tmp_path / "a.json").write_bytes(b"old")
-    assert fail("_place", keep=True, replace=True) == {**left, "a.json": b"old"}
 
 
 def test_writers_do_not_wait_for_each_others_disk_and_none_is_taken_for_dead(tmp_path, monkeypatch):

@@ -238,11 +238,11 @@ def test_columns_are_read_as_text(tmp_path):
     ("text", "column", "words", "private"),
     [
         ("a,b\n1,2\n", "c", "column = 'c' is not in the table: it has a, b", ""),
-        ("age,b\n1,2\n", "agee", "did you mean 'age'? it has age, b", ""),
+        ("age,b\n1,2\n", "agee", "did you mean age? it has age, b", ""),
         ("a,a\n1,2\n", "a", "is the name of several columns", ""),
         ("", "a", "has no header line", ""),
         ("a,b\n", "a", "has no rows under its header", ""),
-        ("a,b\n1,2\n3\n", "a", "as many cells as the header, 2", "row 2 under the header has 1 cell"),
+        ("a,b\n1,2\n3\n", "a", "as many cells as the header, 2", "row 2 under the header has one cell"),
         ('a,b\n1,"2\n', "a", "is not a CSV table", "unexpected end of data"),
     ],
 )

@@ -124,10 +124,7 @@ class PhotoReleaser:
         return find_finished(task, self.choices, self._state(task), stamp)
 
     def _state(self, task: Task) -> State:
-        folder = task.output.parent
-        if folder not in self.states:  # in a worker, which reads it when it needs it
-            self.states[folder] = State.read(folder)
-        return self.states[folder]
+        return self.states[task.output.parent]
 
     def finish(self, task: Task, waiting: Callable[[], Prepared]) -> str:
         """Draw and write one release by its plan, or record that it is there or its error; return why the run

@@ -40,6 +40,7 @@ def release_all(
     choices: RunSettings,
     *,
     jobs: int = 1,
+    start: Callable[[], Any] | None = None,
     step: Callable[[], None] = lambda: None,
     see: Callable[[Task, Plan, Release | None], Any] = ignore_release,
     seen: Callable[[Any], None] = ignore_release,
@@ -49,7 +50,8 @@ def release_all(
 ) -> Report:
     """Release every photo, calling `step` after each, and return the report, in the order of the tasks.
 
-    With several `jobs`, so many other processes release them, on one core each; this one pays and signs.
+    With several `jobs`, so many other processes release them, on one core each; this one pays and signs. They
+    are on a cluster with its `start` (`ray_workers.cluster`).
     `see` is called with each new release once it is written, where that happens, and `seen` here with what it
     returned; where photos are only planned, with None for the release. A run that `is_priced` first plans all
     photos, calling `step` after each, and calls `priced` with what they cost, before anything is paid. None
@@ -65,10 +67,14 @@ def release_all(
     """
     check_jobs(jobs)
     count = min(jobs, len(tasks))
-    check_shared(tasks, count)
+    check_shared(tasks, count + (start is not None))
     run = PhotoReleaser(choices, Report(options or {}, dry=choices.dry), lambda *release: seen(see(*release)))
     dry = PhotoReleaser(replace(choices, dry=True), Report(options or {}), run.released, states=run.states)
-    pool = WorkerPool(run, tasks, see, seen) if count > 1 else None
+
+    def workers(releaser: PhotoReleaser) -> WorkerPool | None:
+        return WorkerPool(releaser, tasks, see, seen, start) if count > 1 or start else None
+
+    pool = workers(run)
     with ExitStack() as stack:
         heard = stack.enter_context(Interrupts()) if interrupts is None else interrupts
         with heard.raising():
@@ -83,8 +89,7 @@ def release_all(
                 shards.unpack()
                 run.begin(tasks)
             if is_priced(choices, tasks):
-                planning = WorkerPool(dry, tasks, see, seen) if count > 1 else None
-                _release(dry, planning, tasks, count, step, heard)
+                _release(dry, workers(dry), tasks, count, step, heard)
                 check_price(choices, dry.report)
                 priced(dry.report)
             _release(run, pool, tasks, count, step, heard)

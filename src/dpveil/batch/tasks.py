@@ -271,14 +271,6 @@ def plan_tasks(
     return check_outputs(tasks, [source for source, _ in photos])
 
 
-def photos_in(inputs: Iterable[Path]) -> list[Path]:
-    """Return the photos among files, folders and URLs in a fixed order, as `plan_remote_tasks` finds them.
-
-    Those in shards are left out. Raises `UsageError` and `PhotoError` for URLs.
-    """
-    return sorted((source for source, _ in photos_of(inputs, None)), key=str)
-
-
 def _into_a_file(
     given: Sequence[Path], out: Path, names: str, format_: str | None, scan: PageSettings
 ) -> list[Task] | None:
@@ -336,7 +328,7 @@ def in_shard(source: Path, target: Path, root: Path, scan: PageSettings | None =
     ]
 
 
-def photos_of(given: Iterable[Path], out: Path | None) -> list[tuple[Path, Path]]:
+def photos_of(given: Iterable[Path], out: Path) -> list[tuple[Path, Path]]:
     """Return every photo once, with its path relative to the input in which it was found."""
     every = [pair for start in given for pair in _images(start, out)]
     found: dict[Path, tuple[Path, Path]] = {}
@@ -352,22 +344,22 @@ def _numbered_task(source: Path, relative: Path, out: Path, format_: str | None)
     return Task(source, out / name, name, numbered=True)
 
 
-def _images(start: Path, out: Path | None) -> Iterator[tuple[Path, Path]]:
-    suffixes = UNWRITTEN.union(FORMATS, () if out is None else (*ARCHIVES, PDF))
+def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
+    suffixes = UNWRITTEN.union(FORMATS, ARCHIVES, [PDF])
     if isinstance(start, Url):
         yield from _objects_below(start, out, suffixes)
         return
     if not is_folder(start):
         yield start, Path(start.name)
         return
-    for path, problem in walk(start, None if out is None else real(out)):
+    for path, problem in walk(start, real(out)):
         leads_out = is_link(path) and not real(path).is_relative_to(real(start))
         own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX)
         if problem or (path.suffix.lower() in suffixes and not own and not leads_out):
             yield path, path.relative_to(start)
 
 
-def _objects_below(start: Url, out: Path | None, suffixes: Set[str]) -> Iterator[tuple[Path, Path]]:
+def _objects_below(start: Url, out: Path, suffixes: Set[str]) -> Iterator[tuple[Path, Path]]:
     """Yield the photos below a URL, or the one object that it names; raises `PhotoError`."""
     try:
         found = list(objects(start))

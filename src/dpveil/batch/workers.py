@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -24,7 +25,7 @@ from dpveil.batch.report import INTERRUPTED, RELEASED, UNSTARTED, Entry, Report,
 from dpveil.batch.tasks import RunSettings, Task
 from dpveil.core.rationals import keep_freed_memory
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
-from dpveil.processes import Channel, Child
+from dpveil.processes import Child
 from dpveil.release.keys import SigningKey
 from dpveil.release.marking import Marker
 from dpveil.release.saving import remove_leftovers
@@ -34,11 +35,11 @@ CHANNEL_ENDED: Final = (EOFError, OSError, ValueError, pickle.UnpicklingError)
 """What reading from, or writing to, an ended process raises."""
 
 
-def send(channel: Channel, *message: object) -> None:
+def send(channel: Any, *message: object) -> None:
     channel.send(None, pickle.dumps(message))
 
 
-def receive(channel: Channel) -> Any:
+def receive(channel: Any) -> Any:
     """Return the parts of the next message; raises `EOFError` at the end."""
     message = channel.receive()
     if message is None:
@@ -53,11 +54,11 @@ def receive(channel: Channel) -> Any:
 
 
 class _Remote:
-    """A ledger, a payment or a private key, whose methods are called where the run is."""
+    """A ledger, a payment, a private key or a folder's state: its methods are called where the run is."""
 
     files: tuple[Path, ...] = ()  # of a ledger: the worker opens none
 
-    def __init__(self, channel: Channel, owner: str) -> None:
+    def __init__(self, channel: Any, owner: str) -> None:
         self._channel, self._owner = channel, owner
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -80,7 +81,7 @@ class _Remote:
         return answer
 
 
-def serve(channel: Channel) -> None:
+def serve(channel: Any) -> None:
     keep_freed_memory()
     cv2.setNumThreads(1)  # there is a worker for each core
     choices, options, see, pays, public, marks = receive(channel)
@@ -91,7 +92,9 @@ def serve(channel: Channel) -> None:
         mark=None if marks is None else Marker(marks[0], marks[1], _Remote(channel, "mark").sign),
     )
     report, seen = Report(options), list[object]()
-    releaser = PhotoReleaser(choices, report, lambda *release: seen.append(see(*release)))
+    # The run keeps the states: another machine of a cluster has other ones.
+    states = defaultdict[Path, Any](partial(_Remote, channel, "state"))
+    releaser = PhotoReleaser(choices, report, lambda *release: seen.append(see(*release)), states=states)
     send(channel, "ready")
     while True:
         [task] = receive(channel)
@@ -152,7 +155,10 @@ Outcome = tuple[Entry, Sequence[Any]]
 
 
 class WorkerPool:
-    """The photos of a run, given out to workers; a thread for each waits for it and answers its calls."""
+    """The photos of a run, given out to workers; a thread for each waits for it and answers its calls.
+
+    `start` starts a worker: here, as a process, unless it is one of a cluster (`ray_workers`).
+    """
 
     def __init__(
         self,
@@ -160,11 +166,13 @@ class WorkerPool:
         tasks: Sequence[Task],
         see: Callable[..., Any],
         seen: Callable[[Any], None],
+        start: Callable[[], Any] | None = None,
     ) -> None:
         self.run, self.tasks, self.seen = run, tasks, seen
+        self.start = start or partial(Child, TARGET, one_thread=True)
         self.setup = pack_setup(run.choices, run.report.options, see)
         self.reasons = list[str]()  # why the run was stopped, if so: no other photo is given out
-        self.idle, self.children = list[Child](), list[Child]()
+        self.idle, self.children = list[Any](), list[Any]()
 
     def release(self, count: int, step: Callable[[], None], interrupts: Interrupts) -> None:
         """Release all photos by `count` workers; the report is complete on return.
@@ -202,8 +210,10 @@ class WorkerPool:
             return None
         try:
             child = self._take()
-        except CHANNEL_ENDED:
+        except (*CHANNEL_ENDED, UsageError) as error:
             self.reasons.append(UNSTARTED)
+            if isinstance(error, UsageError) and str(error) not in self.run.report.notes:
+                self.run.report.notes.append(str(error))  # a machine of a cluster is not as it should be
             return None
         if self.reasons:  # while the worker started
             return None
@@ -216,19 +226,20 @@ class WorkerPool:
         self.idle.append(child)
         return entry, seen
 
-    def _take(self) -> Child:
+    def _take(self) -> Any:
         with suppress(IndexError):
             return self.idle.pop()
-        child = Child(TARGET, one_thread=True)
+        child = self.start()
         self.children.append(child)
         child.channel.send(None, self.setup)
         receive(child.channel)  # that it is ready
         return child
 
-    def _answer_calls(self, child: Child, task: Task) -> tuple[Entry, Sequence[Any], str]:
+    def _answer_calls(self, child: Any, task: Task) -> tuple[Entry, Sequence[Any], str]:
         choices = self.run.choices
         owners: dict[str, Any] = {"ledger": choices.ledger, "mark": choices.mark}
         owners["key"] = choices.sign and choices.sign.private
+        owners["state"] = self.run.states[task.output.parent]
         while (told := receive(child.channel))[0] == "call":
             _, owner, name, given, more = told
             try:

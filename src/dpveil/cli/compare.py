@@ -54,18 +54,6 @@ class Line:
     methods: tuple[Method | None, ...]
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What a comparison varies, and its common parameters; numbers are as the user wrote them."""
-
-    names: tuple[str, ...]
-    budgets: tuple[str, ...]
-    neighbourhoods: tuple[int | None, ...]
-    delta: str | None
-    block: int | str
-    metric: str | None = None
-
-
 def neighbourhoods_of(words: Sequence[str]) -> tuple[int | None, ...]:
     """Return the neighbourhoods in pixels, without duplicates; "all" is None. Raises `InvalidParameter`."""
     found = [None if word.strip() == ALL else number(word) for word in words]
@@ -77,45 +65,50 @@ def neighbourhoods_of(words: Sequence[str]) -> tuple[int | None, ...]:
 
 
 def lines_of(
-    choice: Choice, *, every: bool, options: Mapping[str, str] | None = None
+    names: Sequence[str],
+    budgets: Sequence[str],
+    neighbourhoods: Sequence[int | None],
+    *,
+    every: bool,
+    options: Mapping[str, str] | None = None,
+    **common: Any,
 ) -> tuple[list[Line], list[str]]:
     """Return the lines of the comparison and notes on methods left out, which write arguments as `options`.
 
-    A parameter is passed to the methods that have it; a default δ only to those that require it. With
-    `every`, methods that require other parameters, or files that are missing, and budgets that a method does
-    not take, are left out with a note; otherwise they raise `InvalidParameter` or `ModelError`. The first of
-    all methods is the default, as `plan` has it. Raises `UnknownName` for an unknown method.
+    Numbers are as the user wrote them. A parameter is passed to the methods that have it, as are `common`
+    ones; a default δ only to those that require it. With `every`, methods that require other parameters, or
+    files that are missing, and budgets that a method does not take, are left out with a note; otherwise they
+    raise `InvalidParameter` or `ModelError`. The first of all methods is the default, as `plan` has it.
+    Raises `UnknownName` for an unknown method.
     """
     made: list[Line] = []
     refused: dict[str, DPVeilError] = {}
-    for name in choice.names:
-        known = {field.name for field in fields(METHODS[name])} if name in METHODS else set()
-        seen: set[Method] = set()  # some do not have all parameters that vary
-        for m in choice.neighbourhoods if "neighbourhood" in known else choice.neighbourhoods[:1]:
+    for name in names:
+        varies = name in METHODS and "neighbourhood" in {field.name for field in fields(METHODS[name])}
+        seen: set[Method | None] = set()  # some do not have all parameters that vary
+        for m in neighbourhoods if varies else neighbourhoods[:1]:
             row: list[Method | None] = []
-            for epsilon in choice.budgets:
-                given = {"epsilon": epsilon, "block": choice.block, "neighbourhood": m}
-                given |= {"delta": choice.delta, "metric": choice.metric}
+            for epsilon in budgets:
+                method = None
                 try:
-                    method = _built(name, given)
+                    method = _built(name, {**common, "epsilon": epsilon, "neighbourhood": m})
                 except (UsageError, ModelError) as error:
                     argument = getattr(error, "name", "")
                     if not every or argument in ("delta", "block", "neighbourhood"):
                         raise
                     refused[f"{name} at {epsilon}" if argument == "epsilon" else name] = error
-                    row.append(None)
-                    continue
                 row.append(None if method in seen else method)
                 seen.add(method)
             if there := next(filter(None, row), None):
                 made.append(Line(name, getattr(there, "neighbourhood", None), tuple(row)))
-    every_method = [one for line in made for one in line.methods]
-    if refused and not any(getattr(one, "epsilon", None) for one in every_method):
+    built = [one for line in made for one in line.methods]
+    if refused and not any(getattr(one, "epsilon", None) for one in built):
         raise next(iter(refused.values()))
-    if choice.metric and not any(getattr(one, "metric", None) for one in every_method):
-        raise InvalidParameter("metric", choice.metric, "is taken by no method here", hint="--method latent")
+    if common.get("metric") and not any(getattr(one, "metric", None) for one in built):
+        hint = "--method latent"
+        raise InvalidParameter("metric", common["metric"], "is taken by no method here", hint=hint)
     if every:
-        made.insert(0, Line(DEFAULT, None, (build(None, {}), *[None] * (len(choice.budgets) - 1))))
+        made.insert(0, Line(DEFAULT, None, (build(None, {}), *[None] * (len(budgets) - 1))))
     return made, left_out(refused, options or {})
 
 
@@ -276,9 +269,9 @@ class Comparison:
             epsilon = next((e for e in (getattr(one, "epsilon", None) for one in column) if e), None)
             heads.append("" if epsilon is None else f"epsilon = {show(epsilon)}{each}")
         box, label = next(iter(self.regions.items()))
-        about = f"{'The whole photo' if box == whole else label.capitalize()}, {box.w} by {box.h} pixels"
+        about = f"{label.capitalize()}, {box.w} by {box.h} pixels"
         if len({frozenset(region.origin.kind for region in one.plan.regions) for one in self.made}) > 1:
-            about = "The whole photo, or every face: each method's own"
+            about = "Each method's own regions"
         elif len(self.regions) > 1:
             about = f"{len(self.regions)} regions together"
         sheet = Sheet(
@@ -416,14 +409,15 @@ def compare_command(
     check_name(out, "--out")
     check_apart_from([photo], {"--out": out}, replace=force)
     options = options_of(context)
-    choice = Choice(
-        names=tuple(dict.fromkeys(method or METHODS.rows)),
-        budgets=tuple(dict.fromkeys(epsilon or BUDGETS)),
-        neighbourhoods=neighbourhoods_of(neighbourhood or NEIGHBOURHOODS),
+    lines, missing = lines_of(
+        tuple(dict.fromkeys(method or METHODS.rows)),
+        tuple(dict.fromkeys(epsilon or BUDGETS)),
+        neighbourhoods_of(neighbourhood or NEIGHBOURHOODS),
+        every=method is None,
+        options=options,
         delta=delta,
         block=number(block),
     )
-    lines, missing = lines_of(choice, every=method is None, options=options)
     usual = sorted({one.regions for line in lines for one in line.methods if one is not None})
     finders = regions.finders(usual)
     chosen = {kind: finders if regions.specs else [finders[n]] for n, kind in enumerate(usual)}

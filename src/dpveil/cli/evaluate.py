@@ -22,7 +22,7 @@ from dpveil.bench.setting import Setting, can_be_regions
 from dpveil.catalogue import build
 from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
-from dpveil.cli.compare import Choice, lines_of, neighbourhoods_of
+from dpveil.cli.compare import lines_of, neighbourhoods_of
 from dpveil.cli.options import AsJson, Quiet, Text, number
 from dpveil.cli.progress import Interrupted, bar, stopping
 from dpveil.core.registry import ATTACKS, FACES, METHODS
@@ -99,15 +99,16 @@ def settings(
         notes.append(f"of each person at most {FULL_PHOTOS} photos are taken: --photos says how many")
     # as the default does, some keep nothing unless they are told, and then cost nothing
     free = [name for name in names if () in METHODS[name].budgets and asked.methods and not asked.budgets]
-    choice = Choice(
-        names=(*(name for name in PLAIN if name not in names), *(one for one in names if one not in free)),
-        budgets=asked.budgets or (("1", "10", "100") if asked.full else QUICK["budgets"]),
-        neighbourhoods=neighbourhoods_of(asked.neighbourhoods or ("16",)),
+    lines, more = lines_of(
+        (*(name for name in PLAIN if name not in names), *(one for one in names if one not in free)),
+        asked.budgets or (("1", "10", "100") if asked.full else QUICK["budgets"]),
+        neighbourhoods_of(asked.neighbourhoods or ("16",)),
+        every=asked.full and not asked.methods,
+        options=options,
         delta=asked.delta,
         block=number(asked.block),
         metric=asked.metric,
     )
-    lines, more = lines_of(choice, every=asked.full and not asked.methods, options=options)
     methods = dict.fromkeys(one for line in lines for one in line.methods if one is not None)
     methods |= dict.fromkeys(build(name, {}) for name in free)
     own = [Setting(one, asked.regions, releases=asked.releases) for one in methods]

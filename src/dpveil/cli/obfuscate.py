@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from dpveil.accounting.meaning import check_strength_name
 from dpveil.batch.archive_inputs import PageSettings, parse_columns
 from dpveil.batch.report import Report, check_manifest, write_manifest
 from dpveil.batch.run import is_priced, release_all
-from dpveil.batch.tasks import RunSettings, Task, check_apart, photos_in
+from dpveil.batch.tasks import RunSettings, Task
 from dpveil.cli import exits
 from dpveil.cli.clips import NO_CLIPS, ClipOptions, is_clip, planned_clips, release_clips, takes_clips
 from dpveil.cli.command import options_of
@@ -46,7 +46,6 @@ from dpveil.cli.run_report import (
     tell_dry,
     tell_more,
     tell_price,
-    tell_terms,
     write_file,
 )
 from dpveil.cli.say import Voice
@@ -55,9 +54,7 @@ from dpveil.core.rationals import keep_freed_memory
 from dpveil.core.region_origin import FACE, TEXT
 from dpveil.core.urls import Url, place
 from dpveil.errors import PhotoError, UnknownName, UsageError
-from dpveil.io import is_present
 from dpveil.io.exif import FREE, PLACES, parse_names
-from dpveil.io.folders import is_folder
 from dpveil.io.names import format_of, may_name_a_person, show_path
 from dpveil.io.reading import check_trust
 from dpveil.postprocessing import parse_all
@@ -66,7 +63,6 @@ from dpveil.release.words import kind_of
 
 if TYPE_CHECKING:
     from dpveil.cli.review import Part
-    from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
 
 MAY_NAME = "what was kept of captions and copyright may name people: read it before publishing"
@@ -185,7 +181,7 @@ def obfuscate_command(
         Text,
         typer.Option(
             metavar="ray",
-            help="Release by the machines of a Ray cluster (RAY_ADDRESS) into a store, --out, that all see.",
+            help="Release by the machines of a Ray cluster (RAY_ADDRESS), which all see inputs and --out.",
         ),
     ] = None,
     json: AsJson = False,
@@ -230,7 +226,7 @@ def obfuscate_command(
     --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.batch.labels import Labels
-    from dpveil.batch.workers import ignore_release, usual_jobs
+    from dpveil.batch.workers import MOST_JOBS, ignore_release, usual_jobs
     from dpveil.cli.review import review_part, write_review
 
     voice = Voice.of(quiet=quiet, verbose=verbose)
@@ -243,10 +239,6 @@ def obfuscate_command(
         "at_least": None if at_least is None else check_strength_name(at_least),
         "max_pixels": max_pixels,
     }
-    if engine is not None:
-        _check_engine(engine, context, out)
-        settings |= {"ledger": ledger, "subject": subject, "workers": jobs}
-        return _release_by_ray(inputs, out, manifest, payer.get("ledger"), settings, voice, json=json)
     choices = RunSettings(
         seed=seed,
         trust_source=check_trust(trust_source),
@@ -266,7 +258,9 @@ def obfuscate_command(
     _check_kept(tasks, choices)
     _check_written(manifest, review, tasks, choices, out)
     labelled = None if labels is None else Labels(labels, inputs, photos, out, new_points=new_points)
-    many = min(jobs or (1 if getattr(method, "link", False) else usual_jobs(photos)), len(photos))
+    cores, start = _cores_and_start(engine, context, tasks, out, dry=dry_run)
+    usual = 1 if getattr(method, "link", False) else cores or usual_jobs(photos)
+    many = min(jobs or usual, cores or MOST_JOBS, len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
     parts: list[Part | None] = []
     see = ignore_release if review is None else review_part
@@ -282,6 +276,7 @@ def obfuscate_command(
             photos,
             choices,
             jobs=max(many, 1),
+            start=start,
             step=step,
             see=see,
             seen=parts.append,
@@ -350,61 +345,19 @@ def _check_written(
         check_review(review, tasks, out, replace=choices.force)
 
 
-WITHOUT: Final = (
-    "names format_ labels new_points keep_metadata keep_columns review sign c2pa c2pa_key force seed"
-    " other_regions dry_run dpi pages trust_source"
-)
-"""Options of `obfuscate` that a store does not have."""
-
-
-def _release_by_ray(
-    inputs: Sequence[Path],
-    store: Path,
-    manifest: Path | None,
-    ledger: Ledger | None,
-    settings: Mapping[str, Any],
-    voice: Voice,
-    *,
-    json: bool,
-) -> int:
-    from dpveil.datasets.training_releases import KEY
-    from dpveil.scale import release_files
-    from dpveil.scale.files import FAILURES
-
-    photos = photos_in(inputs)
-    if not photos:
-        raise PhotoError("there are no photos among the inputs", hint="name image files, or folders of them")
-    if manifest is not None:
-        check_manifest(manifest, (), replace=False)
-    if ledger is not None:  # closed before the first release: workers open it by its URL in `settings`
-        check_apart(ledger.files, [*photos, store, store / KEY])
-        ledger.close()
-    with bar(len(photos), "releasing", quiet=voice.quiet) as step:
-        report = release_files(photos, store=store, step=step, **settings)
-    if report.failed or report.no_region:
-        report.notes.append(f"what was not released, and why, is in {show_path(store / FAILURES)}, too")
-    if manifest is not None:
-        write_manifest(report, manifest)
-    print_report(report, json, voice, out=store)
-    tell_terms((settings["method"], *settings["post_processing"]), voice)
-    return exit_code(report)
-
-
-def _check_engine(engine: str, context: typer.Context, store: Path) -> None:
-    from dpveil.datasets.training_releases import KEY
+def _cores_and_start(
+    engine: str | None, context: typer.Context, tasks: Sequence[Task], out: Path, *, dry: bool
+) -> tuple[int | None, Callable[[], Any] | None]:
+    """Return how many cores a cluster has, and what starts a worker there; None without an engine."""
+    if engine is None:
+        return None, None
+    from dpveil.batch.ray_workers import cluster
 
     if engine != "ray":
         raise UnknownName("engine", engine, ["ray"])
-    options = options_of(context)
-    for name in WITHOUT.split():
-        source = context.get_parameter_source(name)
-        if source is not None and source.name != "DEFAULT":
-            hint = f"leave it out, or release without --engine {engine}"
-            raise UsageError(f"{options[name]} is not possible with --engine {engine}", hint=hint)
-    out, kind = f"{options['out']} {show_path(store)}", f"a store of --engine {engine}"
-    if isinstance(store, Url):
-        problem = f"{out} has no locks, which {kind} needs"
+    if isinstance(out, Url):
+        problem = "a machine of a cluster that is lost would lose what waits there to be put by URL"
         raise UsageError(problem, hint="name a folder that all machines see, and copy its releases later")
-    if is_folder(store) and any(store.iterdir()) and not is_present(store / KEY):
-        hint = "name a new folder that all machines see"
-        raise UsageError(f"{out} holds something else than {kind}", hint=hint)
+    one = tasks[0]
+    root = one.output.parents[one.name.count("/")] if one.shard is None else one.shard.root
+    return context.with_resource(cluster(None if dry else root))

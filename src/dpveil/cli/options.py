@@ -31,8 +31,7 @@ PostProcessing = Annotated[
     list[str] | None,
     typer.Option(
         metavar="STEP",
-        help="Smooth what was released, at no cost: gaussian:1, median:3, non-local-means:10 or"
-        " total-variation:1. Repeatable.",
+        help="Smooth what was released, at no cost: gaussian:1, median:3 or non-local-means:10. Repeatable.",
     ),
 ]
 AtLeast = Annotated[

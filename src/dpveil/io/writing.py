@@ -202,7 +202,6 @@ def write_together(
     replace: bool,
     private: bool = False,
     before: Callable[[], None] | None = None,
-    keep: bool = False,
 ) -> None:
     """Write all `files`, pairs of path and contents, or none of them.
 
@@ -213,24 +212,14 @@ def write_together(
     readable by the user only.
     `before` is called once everything is on the disk and no target is in the way, before the first file gets
     its name; if it raises an error of `dpveil.errors`, nothing is written and that error raised. Raises
-    `OutputError`; after an interrupt, everything is undone and the interrupt raised again. With `keep`, and
-    without `replace`, complete files stay under their temporary names after any error or interrupt from
-    `before` on, as `before` may have noted them: no file has its name then. If the process is killed, later
-    files may be missing beside earlier ones, but old and new ones are never mixed.
+    `OutputError`; after an interrupt, everything is undone and the interrupt raised again. If the process is
+    killed, later files may be missing beside earlier ones, but old and new ones are never mixed.
     """
     targets = [path for path, _ in files]
     if len({*targets}) < len(files):
         raise OutputError("a file is named twice", hint="give every output its own name")
     folders, mode = {path.parent for path in targets}, OWN if private else USUAL
     temporary: list[Path] = []
-    stays = False
-
-    def note() -> None:
-        nonlocal stays
-        stays = keep and not replace
-        if before is not None:
-            before()
-
     try:
         with ExitStack() as held:
             with ExitStack() as filling:  # the files are closed once the folders are locked
@@ -239,14 +228,13 @@ def write_together(
                 for file, (path, contents) in zip(begun, files, strict=True):
                     _write_beside(path, contents, file)
                 held.enter_context(sole_writer(folders))
-            _place_all([*zip(temporary, targets, strict=True)], replace, note)
-        stays = False
+            _place_all([*zip(temporary, targets, strict=True)], replace, before)
     except OSError as error:  # another writer does not finish
         if isinstance(error, DPVeilError):
             raise
         raise refusal(targets[0], error) from error
     finally:
-        for path in () if stays else temporary:
+        for path in temporary:
             with suppress(OSError):
                 path.unlink()
     for folder in folders:
@@ -264,7 +252,7 @@ def place_together(
     folders = {target.parent for _, target in files}
     try:
         with sole_writer(folders):
-            _place_all(files, replace, before or (lambda: None))
+            _place_all(files, replace, before)
     except OSError as error:  # as above
         if isinstance(error, DPVeilError):
             raise
@@ -273,7 +261,7 @@ def place_together(
         flush_folder(folder)
 
 
-def _place_all(files: Sequence[tuple[Path, Path]], replace: bool, before: Callable[[], None]) -> None:
+def _place_all(files: Sequence[tuple[Path, Path]], replace: bool, before: Callable[[], None] | None) -> None:
     placed: list[tuple[Path, Path]] = []
     backups: dict[Path, Path] = {}
     if not files:
@@ -282,7 +270,8 @@ def _place_all(files: Sequence[tuple[Path, Path]], replace: bool, before: Callab
     try:
         for _, target in files:
             _check_target(target, replace)
-        before()
+        if before is not None:
+            before()
         if replace:
             for _, target in files:
                 backups[target] = kept = temporary_path(target.parent)

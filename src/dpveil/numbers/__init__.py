@@ -6,18 +6,11 @@ released; `PrivateGaussianNB` is an estimator of scikit-learn (extra `learn`).
 
 from typing import TYPE_CHECKING, Any
 
-from dpveil.numbers.expected_error import (
-    Answer,
-    Candidate,
-    Plan,
-    Utility,
-    build,
-    candidates,
-    choose,
-    column,
-    utility,
-)
+from dpveil.numbers.columns import column
+from dpveil.numbers.expected_error import Candidate, Utility, build, candidates, choose, utility
 from dpveil.numbers.statistics import (
+    Answer,
+    Plan,
     count,
     count_by,
     histogram,

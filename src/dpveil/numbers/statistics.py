@@ -13,119 +13,130 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
-from math import ceil, floor, isqrt
+from math import ceil, floor, isqrt, log10
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.guarantee import Guarantee, Relation, Scope, count_noun
 from dpveil.core.rationals import Distance, Json, Number, exact, show, to_json, two_digits
-from dpveil.errors import DataError, InvalidParameter
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import RECORD
-from dpveil.noise.bits import BitSource
+from dpveil.noise.bits import SECURE, BitSource, SecureBits, check_bits, kind_of
 from dpveil.noise.laplace import exp_below
-from dpveil.numbers.expected_error import Plan, about, build, choose
+from dpveil.numbers.columns import as_list, bounds, clip_values, is_missing, number
+from dpveil.numbers.expected_error import answers_of, build, choose, utility
 
-MISSING: Final = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-"""Texts that mean a missing value, in any case."""
-NAMED: Final = 10  # row numbers that an error lists at most
-
-
-def is_missing(value: Any) -> bool:
-    """Return whether a value is missing: None, NaN, NA, masked, or one of the texts in `MISSING`."""
-    if isinstance(value, str):
-        return value.strip().lower() in MISSING
-    if value is None or value is np.ma.masked:
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ArithmeticError):  # pandas' NA and a signalling NaN cannot be compared
-        return True
+WHOLE: Final = ("count", "histogram", "count-by")  # queries whose true answers are whole numbers
+SEEDED = "NOT FOR PUBLICATION: the bits follow from a seed, so whoever knows it can take the noise off"
 
 
-def as_list(values: Iterable[Any]) -> list[Any]:
-    """Return the values of a column as a list, one per row. Raises `InvalidParameter` for anything else."""
-    kind = getattr(getattr(values, "dtype", None), "kind", "")
-    given = values.tolist() if hasattr(values, "tolist") else values
-    if isinstance(given, str | bytes | dict | set | frozenset) or not isinstance(given, Iterable):
-        raise InvalidParameter(
-            "values", type(values).__name__, "is not a column", hint="give a list of values"
-        )
-    if kind in ("M", "m"):  # tolist() makes numbers of some dates
-        raise InvalidParameter(
-            "values", None, "are dates or times", hint="give numbers, such as days or years"
-        )
-    found = list(given)
-    if not found:
-        raise InvalidParameter("values", None, "are none", hint="give at least one row")
-    if any(
-        isinstance(value, (list, tuple, dict, set, np.ndarray)) and value is not np.ma.masked
-        for value in found
-    ):
-        raise InvalidParameter("values", None, "are not a column", hint="give one value for each row")
-    return found
+@dataclass(frozen=True)
+class Answer:
+    """The private answer to one query about a column of `rows` records: a number, or one per bin or group.
 
-
-def bounds(allowed: Any) -> Range:
-    """Return the public range of a column's values. Raises `InvalidParameter` unless it has two ends and no
-    gaps.
+    `guarantee` covers the whole `response`, `mechanism` drew each number, `edges` are the public bins of a
+    histogram, and `bits` is the kind of bit source.
     """
-    given = Range.of(allowed)
-    if not given.finite or given.gaps:
-        raise InvalidParameter(
-            "range",
-            str(given),
-            "does not bound the values" if not given.finite else "has gaps, which values may lie in",
-            hint="give both ends, from what is publicly known and never from the data, such as 0:120",
-        )
-    return given
+
+    query: str
+    response: float | tuple[float, ...]
+    rows: int
+    guarantee: Guarantee
+    mechanism: Any
+    bits: str
+    edges: tuple[Fraction, ...] | None = None
+    groups: tuple[str, ...] | None = None
+
+    def __repr__(self) -> str:
+        """Return the response, with as many digits as its error allows, and its guarantee in one line."""
+        return f"Answer({self.query}, {self.shown}, {self.guarantee})"
+
+    @property
+    def shown(self) -> str:
+        """The response as text: its last digit is that of the first of its expected error."""
+        error = self.expected_error
+        places = 0 if self.query in WHOLE or not error else max(0, -floor(log10(error)))
+        numbers = self.response if isinstance(self.response, tuple) else (self.response,)
+        return ", ".join(f"{one:.10g}" if error is None else f"{one:.{places}f}" for one in numbers)
+
+    @property
+    def expected_error(self) -> float | None:
+        """The expected absolute error of each number, in its units: an average over the public range.
+
+        None for a quantile, whose error depends on how close the values lie.
+        """
+        if not isinstance(self.mechanism, ScalarMechanism):
+            return None
+        asked = answers_of(self.mechanism.range, self.mechanism.sensitivity, whole=self.query in WHOLE)
+        return utility(self.mechanism, asked, remapping=False).mean
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return () if self.bits == SECURE else (SEEDED,)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object; only the response depends on the data."""
+        shown: Json = list(self.response) if isinstance(self.response, tuple) else self.response
+        named = "responses" if isinstance(self.response, tuple) else "response"
+        edges: dict[str, Json] = {} if self.edges is None else {"edges": [to_json(e) for e in self.edges]}
+        if self.groups is not None:
+            edges["groups"] = list(self.groups)
+        return {
+            "query": self.query,
+            **edges,
+            named: shown,
+            "rows": self.rows,
+            "guarantee": self.guarantee.to_json(),
+            "mechanism": self.mechanism.name,
+            "expected_error": self.expected_error,
+            "parameters": self.mechanism.parameters(),
+            "bits": self.bits,
+            "warnings": list(self.warnings),
+        }
 
 
-def clip_values(values: Sequence[Any], allowed: Range, stand_in: Number | None) -> list[Fraction]:
-    """Return every row's number, clipped to the range; missing ones become `stand_in`.
+@dataclass(frozen=True)
+class Plan:
+    """One query about a column of `rows` records; `mechanism` draws each of the true `answers` independently.
 
-    Raises `DataError` for missing values without a stand-in and for values that are not numbers, naming the
-    rows only in its private part; `InvalidParameter` for a stand-in out of range.
+    The answers are private and exact; everything else is public and the same for every column of that length.
+    `guarantee` covers all answers together, and `edges` are the bins of a histogram.
     """
-    low, high = allowed.low, allowed.high
-    if low is None or high is None:
-        raise InvalidParameter("range", str(allowed), "has no end", hint="give both ends")
-    instead = None if stand_in is None else exact(stand_in, "missing")
-    if instead is not None and instead not in allowed:
-        raise InvalidParameter(
-            "missing",
-            show(instead),
-            f"is not in the range {allowed}",
-            hint=f"such as {show((low + high) / 2)}",
-        )
-    gone = [row for row, value in enumerate(values, 1) if is_missing(value)]
-    if gone and instead is None:
-        raise DataError(
-            "values are missing",
-            hint="say what they count as, a public number in the range, with {missing}",
-            arguments={"missing": "missing="},
-            private=f"missing in {_rows(gone)} of {len(values)}",
-        )
-    numbers = [instead if is_missing(value) else number(value, row) for row, value in enumerate(values, 1)]
-    return [min(max(one, low), high) for one in numbers if one is not None]
+
+    query: str
+    answers: tuple[Fraction, ...]
+    rows: int
+    guarantee: Guarantee
+    mechanism: Any
+    edges: tuple[Fraction, ...] | None = None
+    groups: tuple[str, ...] | None = None
+
+    def __repr__(self) -> str:
+        """Return the guarantee but no answer, as representations end up in logs."""
+        rows = count_noun(self.rows, "row")
+        return f"Plan({self.query} of {rows}, {self.mechanism.name}, {self.guarantee})"
+
+    def release(self, bits: BitSource | None = None) -> Answer:
+        """Draw every response; each call draws anew and costs the full guarantee again.
+
+        `bits=None` uses a fresh `SecureBits`. Raises `InvalidParameter` if `bits` is not a bit source.
+        """
+        source = SecureBits() if bits is None else check_bits(bits)
+        one = self.edges is None and self.groups is None
+        # a quantile is drawn from the whole column, and other numbers each from its own true answer
+        alone = self.answers[0] if one and isinstance(self.mechanism, ScalarMechanism) else list(self.answers)
+        drawn = self.mechanism.release(alone, source)
+        response = float(drawn) if one else tuple(map(float, drawn))
+        public = self.rows, self.guarantee, self.mechanism, kind_of(source), self.edges, self.groups
+        return Answer(self.query, response, *public)
 
 
-def number(value: Any, row: int) -> Fraction:
-    """Return one row's number, exactly. Raises `DataError` for anything else, infinities included."""
-    try:
-        return exact(value)
-    except InvalidParameter:
-        raise DataError(
-            "a value is not a number",
-            hint="numbers are written as 12, 0.5, 1e-3 or 1/3, without thousands separators",
-            private=f"row {row} holds {str(value)[:40]!r}",
-        ) from None
-
-
-def _rows(rows: Sequence[int]) -> str:
-    more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
-    return f"row{'s' * (len(rows) > 1)} " + ", ".join(map(str, rows[:NAMED])) + more
+def about(guarantee: Guarantee, covers: str, clear: tuple[str, ...]) -> Guarantee:
+    """Return a mechanism's guarantee with the scope of the query that it was used for."""
+    kept = tuple(words for words in guarantee.scope.in_the_clear if words not in clear)
+    return replace(guarantee, scope=Scope(covers, (*clear, *kept)))
 
 
 REPLACED = "neighbours have as many rows, one of them with another record"

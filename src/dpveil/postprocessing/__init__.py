@@ -55,36 +55,6 @@ class Step(ABC):
         return f"{self.name}:{to_json(value) if isinstance(value, Fraction) else value}"
 
 
-ITERATIONS: Final = 60  # iterations of the solver
-
-
-@dataclass(frozen=True)
-class TotalVariation(Step):
-    """TV-L1 denoising: minimises total variation plus the L1 distance to the release divided by `weight`.
-
-    `weight` is from 0.001 to 1000 and has no unit: 1 keeps edges, 3 keeps only large areas. Raises
-    `InvalidParameter`. Source: Chambolle & Pock 2011, by OpenCV.
-
-    >>> TotalVariation(1)(np.full((8, 8, 1), 9, np.uint8)).max()
-    np.uint8(9)
-    """
-
-    name: ClassVar[str] = "total-variation"
-    usual: ClassVar[str] = "total-variation:1"
-    summary: ClassVar[str] = "least total variation near the release; weight without unit"
-
-    weight: Between = Between("0.001", 1000, hint="such as 1")
-
-    def __call__(self, image: UInt8[np.ndarray, "h w c"]) -> UInt8[np.ndarray, "h w c"]:
-        weight, out = 1 / float(self.weight), np.empty_like(image)
-        for k in range(image.shape[2]):
-            plane = np.ascontiguousarray(image[:, :, k])
-            smooth = np.empty_like(plane)
-            cv2.denoise_TVL1([plane], smooth, weight, ITERATIONS)
-            out[:, :, k] = smooth
-        return out
-
-
 PATCH: Final = 7  # side of the compared patches in pixels
 WINDOW: Final = 21  # side of the area in which similar patches are searched, in pixels
 
@@ -279,7 +249,7 @@ def _resize(image: UInt8[np.ndarray, "h w 3"], height: int, width: int) -> UInt8
 
 
 TABLE: Final[dict[str, type[Step]]] = {
-    step.name: step for step in (GaussianBlur, Median, NonLocalMeans, TotalVariation, Denoiser)
+    step.name: step for step in (GaussianBlur, Median, NonLocalMeans, Denoiser)
 }
 
 __all__ = [
@@ -289,7 +259,6 @@ __all__ = [
     "Median",
     "NonLocalMeans",
     "Step",
-    "TotalVariation",
     "opens",
     "parse",
     "parse_all",

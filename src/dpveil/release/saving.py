@@ -331,13 +331,11 @@ class Release:
         *,
         replace: bool = False,
         sign: SigningKey | str | Path | None = None,
-        keep: bool = False,
         **more: Any,
     ) -> Certificate:
         """Write both files as `save` does; return the certificate that was written, with its `output`.
 
-        With `keep`, files that a ledger may know stay in the folder under temporary names if they cannot get
-        their own (`dpveil.io.write_together`). `more` are "mark" and "metadata".
+        `more` are "mark" and "metadata".
         """
         target = Path(check_path(path, "give the name of a file, such as private.png"))
         key = None if sign is None else signing_key(sign)
@@ -354,7 +352,7 @@ class Release:
                 self.paid.stored(certificate.output.sha256)
 
         files = [(certificate_path(target), text), (target, contents)]
-        write_together(files, replace=replace, before=note, keep=keep)
+        write_together(files, replace=replace, before=note)
         return certificate
 
     def encode_with_certificate(
@@ -388,11 +386,11 @@ class Release:
         return contents, certificate if sign is None else sign.sign(certificate)
 
 
-def remove_leftovers(folder: Path, *, delete: bool = True) -> None:
+def remove_leftovers(folder: Path) -> None:
     """Complete or remove what killed processes left in `folder`.
 
     If the image of a certificate still has its temporary name, it gets its own; all other temporary files are
-    deleted, if wanted. Waits for another process that writes there, and does nothing if the folder cannot be
+    deleted. Waits for another process that writes there, and does nothing if the folder cannot be
     locked.
     """
     if not leftovers(folder):
@@ -402,7 +400,7 @@ def remove_leftovers(folder: Path, *, delete: bool = True) -> None:
             return
         found = leftovers(folder)
         _finish(folder, found)
-        for path in found if delete else ():
+        for path in found:
             with suppress(OSError):  # it may be a folder
                 path.unlink(missing_ok=True)
 

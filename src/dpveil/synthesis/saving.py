@@ -19,8 +19,8 @@ from dpveil.core.envelope import PUBLISHABLE, Envelope, Signature, this_tool
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.rationals import Json
 from dpveil.core.received import Hash, Parameters, one_of, read_object
-from dpveil.errors import INTACT, CertificateError, OutputError, PhotoError
-from dpveil.io import encode, is_present, make_folder, read_bytes, read_untrusted, write_together
+from dpveil.errors import INTACT, CertificateError, OutputError
+from dpveil.io import encode, is_present, make_folder, read_untrusted, write_together
 from dpveil.io.folders import DATA_SET
 from dpveil.io.names import escape_text, show_path
 from dpveil.io.unreadable import Refused
@@ -117,8 +117,6 @@ class _Stated:
 ACROSS: Final = 16  # pictures in a row of the contact sheet
 DOWN: Final = 16  # most rows of the contact sheet
 MOST_FILE_BYTES: Final = 1 << 26  # largest file of a set, in bytes
-PICTURE_PIXELS: Final = 1 << 20  # most pixels of a picture
-SHEET_PIXELS: Final = ACROSS * DOWN * PICTURE_PIXELS  # most pixels of the contact sheet
 
 
 class Payment(Protocol):
@@ -194,8 +192,7 @@ def set_problems(folder: Path, certificate: SetCertificate) -> Iterator[str]:
     for name in names:
         if name != DATA_SET and name not in certificate.files:
             yield f"{escape_text(name)} is not part of the set"
-    side, cells = None, None
-    for name, digest in sorted(certificate.files.items(), reverse=True):  # the sheet comes first
+    for name, digest in sorted(certificate.files.items()):
         try:
             contents = read_untrusted(folder / name, MOST_FILE_BYTES) if is_present(folder / name) else None
         except Refused as refusal:
@@ -207,37 +204,3 @@ def set_problems(folder: Path, certificate: SetCertificate) -> Iterator[str]:
             yield f"{name} was changed: its SHA-256 is not the one in the certificate"
         elif not only_picture(contents, "png"):
             yield f"{name} holds more than a picture, or is not as dpveil writes it"
-        elif name == SHEET:
-            cells = _decode_picture(contents, SHEET_PIXELS)
-            if cells is None:
-                yield f"{name} cannot be decoded"
-        else:
-            picture = _decode_picture(contents, PICTURE_PIXELS)
-            side = side or (None if picture is None else picture.shape[0])
-            if picture is None or picture.shape != (side, side, 3):
-                yield f"{name} is not a square picture in colour, of the size of the others"
-            elif cells is not None and not _is_on_sheet(
-                cells, int(name[:6]), picture, certificate.plan.pictures
-            ):
-                yield f"{name} is not what {SHEET} shows in its place"
-
-
-def _decode_picture(contents: bytes, most: int) -> UInt8[np.ndarray, "h w c"] | None:
-    try:
-        return read_bytes(contents, "picture", max_pixels=most).image
-    except PhotoError:
-        return None
-
-
-def _is_on_sheet(
-    cells: UInt8[np.ndarray, "h w c"], number: int, picture: UInt8[np.ndarray, "s s 3"], count: int
-) -> bool:
-    """Whether the sheet has the size for so many pictures, and this one in its place, if it has one."""
-    side, (row, column) = len(picture), divmod(number - 1, ACROSS)
-    if cells.shape != (min(DOWN, -(-count // ACROSS)) * side, ACROSS * side, 3):
-        return False
-    if row >= DOWN:
-        return True
-    place = cells[row * side : (row + 1) * side, column * side : (column + 1) * side]
-    after = cells[row * side : (row + 1) * side, (column + 1) * side :] if number == count else 255
-    return bool(np.array_equal(place, picture) and np.all(after == np.uint8(255)))

@@ -29,10 +29,8 @@ from scipy.sparse import csr_matrix
 from dpveil.errors import DPVeilError, UsageError
 from dpveil.mechanisms.scalar import (
     ExplicitFair,
-    Exponential,
     Geometric,
     Laplace,
-    PermuteAndFlip,
     Staircase,
     TruncatedLaplace,
 )
@@ -211,7 +209,6 @@ def count(records: int) -> Query:
 LAPLACE, STAIRCASE = "Laplace, snapped", "staircase, snapped"
 TRUNCATED, RECORD = "normalised Laplace, 2ΔF/ε", "normalised Laplace, one record (ours)"
 GEOMETRIC, FAIR = "geometric, snapped", "explicit fair"
-EXPONENTIAL, PERMUTE = "exponential (ours)", "permute-and-flip (ours)"
 FIRST, SECOND = "linear program, variant 1", "linear program, variant 2"
 UNIFORM: Final = "uniform"
 
@@ -225,8 +222,6 @@ CONTINUOUS: Final[dict[str, Make]] = {
 DISCRETE: Final[dict[str, Make]] = {
     GEOMETRIC: Geometric,
     FAIR: ExplicitFair,
-    EXPONENTIAL: Exponential,
-    PERMUTE: PermuteAndFlip,
 }
 
 
@@ -295,7 +290,7 @@ SMALL: Final = 10
 QUERIES: Final = {"mean": mean, "count": count}
 SERIES: Final = {
     "mean": (LAPLACE, STAIRCASE, TRUNCATED, RECORD, FIRST, SECOND, UNIFORM),
-    "count": (GEOMETRIC, FAIR, EXPONENTIAL, PERMUTE, FIRST, SECOND, UNIFORM),
+    "count": (GEOMETRIC, FAIR, FIRST, SECOND, UNIFORM),
 }
 WIDE: Final = {
     "mean": (STAIRCASE, LAPLACE, TRUNCATED, FIRST, SECOND),
@@ -315,9 +310,7 @@ COLOUR: Final = {
     STAIRCASE: 2,
     FAIR: 2,
     TRUNCATED: 3,
-    EXPONENTIAL: 3,
     RECORD: 6,
-    PERMUTE: 6,
     FIRST: 1,
     SECOND: 4,
     UNIFORM: 5,

@@ -148,7 +148,7 @@ def _files_among(images: list[Path]) -> tuple[Path, ...]:
     """
     from dpveil.io import FORMATS
     from dpveil.io.folders import UNWRITTEN, is_folder, walk
-    from dpveil.io.tar import SHARD
+    from dpveil_train.shards import SHARD
 
     files = [
         path

@@ -20,10 +20,10 @@ from dpveil.errors import DPVeilError, PhotoError
 from dpveil.faces.portrait import centred
 from dpveil.io import FORMATS, read, read_bytes
 from dpveil.io.names import show_path
-from dpveil.io.tar import LARGEST, SHARD, open_shard
 from dpveil.io.writing import refusal
 from dpveil.noise.bits import SeededBits
 from dpveil_train.order import Source
+from dpveil_train.shards import LARGEST, SHARD, open_shard
 
 MOST_PIXELS: Final = 100_000_000  # most pixels of an image inside a shard
 BATCH: Final = 512  # crops in memory at a time

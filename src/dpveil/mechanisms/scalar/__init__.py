@@ -8,7 +8,7 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.mechanisms.scalar.base import ScalarMechanism
-    from dpveil.mechanisms.scalar.exponential import ExplicitFair, Exponential, PermuteAndFlip, Uniform
+    from dpveil.mechanisms.scalar.explicit_fair import ExplicitFair, Uniform
     from dpveil.mechanisms.scalar.laplace import Geometric, Laplace, Staircase, TruncatedLaplace
     from dpveil.mechanisms.scalar.linear_program import LinearProgram1, LinearProgram2
     from dpveil.mechanisms.scalar.ranges import Range
@@ -18,12 +18,10 @@ TABLE: "Final[Mapping[str, type[ScalarMechanism]]]" = registry.SCALAR
 __all__ = [
     "TABLE",
     "ExplicitFair",
-    "Exponential",
     "Geometric",
     "Laplace",
     "LinearProgram1",
     "LinearProgram2",
-    "PermuteAndFlip",
     "Range",
     "ScalarMechanism",
     "Staircase",

@@ -425,7 +425,7 @@ def naive_bayes() -> Audit:
         _case(ONE, (3,), **UNIT),
         _case(TWO, (3,), mechanism="geometric", **BOTH),
         _case(ONE, (7,), neighbours="added", **UNIT),
-        _case(TWO, (1, 2), mechanism="permute-and-flip", spread="deviation", **{**BOTH, "epsilon": "0.3"}),
+        _case(TWO, (1, 2), mechanism="explicit-fair", spread="deviation", **{**BOTH, "epsilon": "0.3"}),
         _case(ONE, (2,), mechanism="linear-program-1", neighbours="added", **UNIT),
         _case(TWO, (2,), mechanism="truncated-laplace", relation=ANY, **{**BOTH, "epsilon": 20}),
     )

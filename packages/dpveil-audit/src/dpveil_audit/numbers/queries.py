@@ -453,10 +453,10 @@ QUERIES: Final = {
             _case(BELOW, 2, "truncated-laplace", range=(-3, 9), missing=0, step="3/4"),
             _case(UNIT, 3, "laplace", relation=ANY, step="1/4", **UNIT_RANGE),
             _case(UNIT, 1, "staircase", step="1/8", **UNIT_RANGE),
-            _case(UNIT, 2, "permute-and-flip", step="1/5", epsilon=2, **UNIT_RANGE),
+            _case(UNIT, 2, "linear-program-2", step="1/5", epsilon=2, **UNIT_RANGE),
             _case(UNIT, 2, "linear-program-1", step="1/3", **UNIT_RANGE),
             _case(BELOW, 3, "explicit-fair", relation=ANY, range=(-3, 9), missing=9, step=1),
-            _case(ENDS, 7, "exponential", range=(0, 1), step="1/10"),
+            _case(ENDS, 7, "truncated-laplace", range=(0, 1), step="1/10"),
             _case(ENDS, 7, "truncated-laplace", relation=ANY, range=(0, 1), step="1/9"),
         ),
         (
@@ -493,13 +493,13 @@ QUERIES: Final = {
             _case(WORDS, 1, "staircase", equals="no"),
             _case(NUMBERS, 3, "laplace", relation=ANY, equals=2),
             _case(NUMBERS, 3, "truncated-laplace", above="1.5"),
-            _case(NUMBERS[1:4:2], 7, "exponential", below=7),
+            _case(NUMBERS[1:4:2], 7, "explicit-fair", below=7),
             _case(NUMBERS, 2, "uniform", equals=2),
         ),
         (
             _case(NUMBERS, 4, "linear-program-2", above=2),
             _case(NUMBERS, 3, equals="7"),
-            _case(WORDS, 4, "permute-and-flip", equals="yes", epsilon=5),
+            _case(WORDS, 4, "explicit-fair", equals="yes", epsilon=5),
         ),
     ),
     "histogram": (
