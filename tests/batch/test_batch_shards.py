@@ -478,7 +478,7 @@ def test_whatever_has_no_certificate_fails(good: Members, capsys: pytest.Capture
     assert {name for name, each in results.items() if each[0] == "missing"} == set(more)
     assert results["6.png"] == ("inconsistent", "the image is missing")
     code, out, err = cli(capsys, "out")
-    assert (code, out.count("MISSING")) == (1, 4)
+    assert (code, out.count("UNCERTIFIED")) == (1, 4)
     assert "4 without a certificate, 1 failed" in err
     assert "without a certificate: out/a.tar/3.png and 3 more: they may be originals" in err
 
@@ -518,7 +518,7 @@ def test_damage_and_what_is_no_shard_are_one_line(good: Members, capsys: pytest.
     for name in ("cut", "text", "empty", "link", "pipe", "gone"):
         code, out, err = cli(capsys, f"{name}.tar")
         assert (code, "Traceback" in err) == (1, False), name
-        assert out.startswith(("INCONSISTENT", "MISSING")), (name, out)
+        assert out.startswith(("INCONSISTENT", "UNCERTIFIED")), (name, out)
     assert found("empty.tar") == {".": ("missing", "it holds no release")}
     assert found("cut.tar")["."][1].startswith("it ends early, and what follows in it was not verified")
     with pytest.raises(UnknownName, match="choose from"):

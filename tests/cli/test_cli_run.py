@@ -132,7 +132,8 @@ def test_verify_tells_every_state(cli):
     code, out, err = cli("verify", "out", "out/a.png", "-v")
     assert (code, out.count("\n")) == (0, 2)
     worth = "ε = 2 about any 16 pixels (moderate)"
-    assert f"unmodified    out/a.png  {worth}: publishable; {FEW}; sha256 " in out
+    assert f"unmodified    out/a.png  {worth}: publishable; sha256 " in out
+    assert f". Note: {FEW}" in out
     seeded = f"out/seeded.png  {worth}: not publishable (seeded bits); "
     assert f"{seeded}NOT FOR PUBLICATION" in out
     assert err == "2 unmodified, 1 of them not publishable; signer not checked (use --trust)\n"
@@ -152,7 +153,7 @@ def test_verify_tells_every_state(cli):
     status = {e["output"]: e["status"] for e in document["failed"] if e["error"] and e["hint"]}
     assert status == {"out/bare.png": "missing", "out/gone.png": "inconsistent"}
     assert "--trust" in document["note"]
-    assert "MISSING       out/bare.png  the file has no certificate" in cli("verify", "out")[1]
+    assert "UNCERTIFIED   out/bare.png  the file has no certificate" in cli("verify", "out")[1]
 
 
 def test_the_limit_of_pixels_is_the_readers_own_and_can_be_changed(cli):

@@ -115,7 +115,7 @@ def test_a_folder_with_forgeries_still_reports_every_file(tmp_path, capsys):
     assert len(lines) == 10
     assert all(line.isprintable() for line in lines)
     words = ["unmodified", "INCONSISTENT", "INCONSISTENT", "INCONSISTENT", "UNPROTECTED", "INCONSISTENT"]
-    words += ["unmodified", "unmodified", "MISSING", "INCONSISTENT"]
+    words += ["unmodified", "unmodified", "UNCERTIFIED", "INCONSISTENT"]
     assert [line.split()[0] for line in lines] == words
 
     assert run(["verify", str(tmp_path), "--json"]) == 1
@@ -183,7 +183,7 @@ def test_a_hidden_picture_beside_releases_is_no_release(tmp_path, name, capsys):
     (tmp_path / name).write_bytes(picture())
     capsys.readouterr()
     assert run(["verify", str(tmp_path)]) == 1
-    assert f"MISSING       {tmp_path / name}  " in capsys.readouterr().out
+    assert f"UNCERTIFIED   {tmp_path / name}  " in capsys.readouterr().out
 
 
 def verified(capsys, *arguments):

@@ -29,7 +29,7 @@ from dpveil.verifying import verify, verify_each
 SOUND: Final = "unmodified"  # what is said of a release that fits its certificate
 WORDS = {
     "inconsistent": "INCONSISTENT",
-    "missing": "NO CERTIFICATE",
+    "missing": "UNCERTIFIED",
     "unchecked": "NOT CHECKED",
     "unprotected": "UNPROTECTED",
 }
