@@ -28,7 +28,6 @@ from dpveil_research import (
     li_clifton_gan,
     naive_bayes,
     reilly_fan_2021,
-    reilly_fan_eyes,
     reilly_fan_risk,
 )
 from dpveil_research.grid import Grid, measure
@@ -61,7 +60,6 @@ The count is of photos, pairs, people or splits; None is the experiment's own de
 
 DRAWN: Final[dict[str, Callable[..., Files]]] = {
     reilly_fan_2021.IRIS.name: partial(measure, reilly_fan_2021.IRIS, Path()),
-    "reilly-fan-2021-eyes": reilly_fan_eyes.make,
     "croft-2022-expressions": croft_2022_expressions.make,
 }
 """Functions of (count, progress callback) of what dpveil draws."""
@@ -75,7 +73,6 @@ COMPUTED: Final[dict[str, Callable[..., Files]]] = {
 
 OWN: Final = {
     "reilly-fan-2021-iris": "CASIA-Iris (figures 3, 7)",
-    "reilly-fan-2021-eyes": "CASIA-Iris (tables II to V)",
     "croft-2022": "FaceScrub (figures 12, 14, 16, 17)",
     "croft-2022-risk": "FaceScrub (figure 15)",
     "croft-2022-expressions": "RaFD or KDEF (figures 8, 9)",
