@@ -17,7 +17,6 @@ from dpveil.errors import InvalidParameter, NoRegion
 from dpveil.faces.head_gallery import default_heads
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Eyes, parse
-from dpveil_research.iris import pupil_detection
 
 LONGER = 0.095
 """Radius of an iris in distances of the eyes: 6 of 63 mm."""
@@ -38,6 +37,12 @@ def portrait(person: int, scale: int = 1) -> tuple[np.ndarray, np.ndarray]:
 def holds(box: Box, point: np.ndarray, reach: float = 0.0) -> bool:
     low, high = np.array([box.x, box.y]), np.array([box.x + box.w, box.y + box.h])
     return bool((low <= point - reach).all() and (point + reach <= high).all())
+
+
+def alike(photo: np.ndarray, release: np.ndarray) -> bool:
+    """Whether both are dark at one place: where the pupil is, not at the lashes or the border."""
+    soft = [cv2.GaussianBlur(one.mean(axis=2), (0, 0), 6) for one in (photo, release)]
+    return float(np.ptp(soft[1])) > 20 and float(np.corrcoef(*(one.ravel() for one in soft))[0, 1]) > 0.8
 
 
 @pytest.mark.parametrize("person", [0, 7, 19])
@@ -79,13 +84,13 @@ def test_a_pupil_is_kept_by_dp_svd_and_snow_and_not_by_a_fill() -> None:
     image, _ = portrait(7, 4)
     photo = Photo(image)
     for method, more, kept in (
-        ("snow", {"delta": "0.5"}, 1),
-        ("dp-svd", {"epsilon": "0.02", "rank": 6}, 1),
-        ("fill", {}, 0),
+        ("snow", {"delta": "0.5"}, True),
+        ("dp-svd", {"epsilon": "0.02", "rank": 6}, True),
+        ("fill", {}, False),
     ):
         release = dpveil.obfuscate(photo, method, regions="eyes", bits=SeededBits(3), **more)
         parts = [one.box.slices for one in release.certificate.regions]
-        assert max(pupil_detection(image[part], release.image[part]) or 0 for part in parts) == kept
+        assert max(alike(image[part], release.image[part]) for part in parts) == kept
 
 
 def test_faces_of_a_clip_have_eyes_in_every_frame() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from make_code_pictures import faces, sheet, trained
 
 from dpveil.codecs import PCA
-from dpveil_research.ksame_methods import KSameFurthest, KSameM, KSamePixel
+from dpveil_research.ksame_methods import KSameM, KSamePixel
 
 SHOWN = 6
 
@@ -18,7 +18,6 @@ def groups() -> bytes:
         "k-same-pixel, k = 2": KSamePixel(2),
         "k-same-pixel, k = 10": KSamePixel(10),
         "k-same-m, k = 10": KSameM(10, codec),
-        "k-same-furthest, k = 10": KSameFurthest(10, codec),
     }
     rows = [("original", every)]
     rows += [(name, method.release(every).faces) for name, method in methods.items()]

@@ -9,13 +9,11 @@ import pytest
 from kept_tables import claimed, curve, ends, kept_row, kept_rows, page, rises
 
 from dpveil_research import faceidp
-from dpveil_research import li_clifton_2021 as paper
-from dpveil_research import li_clifton_gan as networks
+from dpveil_research import li_clifton_gan as paper
 from dpveil_research.faceidp import GAUSSIAN, LAPLACE, OVER, SOUND, UNDER
 from dpveil_research.published_faceidp import ALLOCATIONS
 
-CLIFTON, GAN = "li-clifton-2021", "li-clifton-2021-gan"
-SPACES, CLIPS = paper.SPACES, paper.CLIPS
+GAN, CLIPS = "li-clifton-2021-gan", paper.CLIPS
 
 
 # FaceIDP
@@ -129,84 +127,7 @@ def test_f11_all_three_allocations_have_one_expected_error_and_budgets_in_order(
     assert {row["taken_for_a"] for row in rows} == {"True"}
 
 
-# Li & Clifton in eigenfaces and a dictionary
-
-
-def clifton(space: str, mechanism: str, clip: int, measure: str) -> dict[float, float]:
-    return curve(CLIFTON, measure, sweep=space, series=paper.series(mechanism, clip))
-
-
-def still(space: str, clip: int, measure: str) -> float:
-    (found,) = clifton(space, paper.CODE, clip, measure).values()
-    return found
-
-
-def test_the_table_is_that_of_the_settings() -> None:
-    wanted = {(paper.EVERYWHERE, paper.NOTHING, "")}
-    for space, (_, length) in SPACES.items():
-        xs = [f"{float(paper.Fraction(each) * length):g}" for each in paper.EACH]
-        for clip in CLIPS:
-            wanted.add((space, paper.series(paper.CODE, clip), ""))
-            wanted |= {(space, paper.series(name, clip), x) for name in paper.MECHANISMS for x in xs}
-    assert {(row["sweep"], row["series"], row["x"]) for row in kept_rows(CLIFTON)} == wanted
-    assert {row["images"] for row in kept_rows(CLIFTON)} == {str(paper.IMAGES)}
-
-
-def test_l1_distortion_falls_with_epsilon() -> None:
-    every = [(space, measure, clip) for space in SPACES for measure in paper.MEASURES for clip in CLIPS]
-    assert all(rises(clifton(space, paper.OURS, clip, measure)) for space, measure, clip in every)
-
-
-@pytest.mark.parametrize("space", list(SPACES))
-def test_l2_clips_help_with_noise_and_cost_without(space: str) -> None:
-    values = {clip: clifton(space, paper.OURS, clip, "ssim") for clip in CLIPS}
-    one = [values[clip][SPACES[space][1]] for clip in CLIPS]
-    assert one == sorted(one)
-    none = [still(space, clip, "ssim") for clip in CLIPS]
-    assert none == sorted(none, reverse=True)
-    most = {clip: found[64 * SPACES[space][1]] for clip, found in values.items()}
-    assert abs(most[0] - most[10]) < 0.02
-    assert min(most[0], most[10]) > most[25] > most[40]
-    assert 15.5 < still(space, 40, "psnr") < 17
-
-
-def test_l3_as_printed_has_no_noise_to_be_seen() -> None:
-    for space in SPACES:
-        for clip in CLIPS:
-            values = clifton(space, paper.PRINTED, clip, "ssim").values()
-            assert max(abs(value - still(space, clip, "ssim")) for value in values) < 1e-3
-    row = kept_row(CLIFTON, sweep="pca 100", series=paper.series(paper.PRINTED, 0), x="25")
-    assert row["guarantee"] == "250000-DP, latent-cell"
-
-
-def test_l4_from_which_epsilon_on_a_face_is_ahead_of_the_mean_face() -> None:
-    flat = float(kept_row(CLIFTON, series=paper.NOTHING)["ssim_high"])
-    for space, wanted in (
-        ("pca 100", [1600, 400, 200, 200]),
-        ("pca 512", [8192, 2048, 1024, 1024]),
-        ("dictionary 100", [1600, 400, 200, None]),
-    ):
-        low = [clifton(space, paper.OURS, clip, "ssim_low") for clip in CLIPS]
-        assert [min((x for x, value in one.items() if value > flat), default=None) for one in low] == wanted
-
-
-def test_l5_optimal_shares_gain_where_coordinates_differ() -> None:
-    gains = {}
-    for space in SPACES:
-        ours, equal = (clifton(space, name, 10, "psnr") for name in (paper.OPTIMAL, paper.OURS))
-        gains[space] = {x: ours[x] - equal[x] for x in ours}
-    long = [gain for x, gain in gains["pca 512"].items() if x <= 8192]
-    assert (round(min(long), 1), round(max(long), 1)) == (1.4, 4.4)
-    assert max(gains["dictionary 100"].values()) < 0.6
-
-
-def test_l6_longer_codes_are_ahead_at_thousands_only() -> None:
-    short, long = (clifton(space, paper.OURS, 10, "ssim") for space in ("pca 100", "pca 512"))
-    best = {x: max(value for at, value in short.items() if at <= x) for x in long}
-    assert [x for x in long if long[x] > best[x]] == [4096, 8192, 16384, 32768]
-
-
-# In the space of networks
+# Li & Clifton in the space of networks
 
 
 def in_networks(name: str, clip: int, measure: str) -> dict[float, float]:
@@ -217,28 +138,28 @@ def in_networks(name: str, clip: int, measure: str) -> dict[float, float]:
 
 def test_l7_in_networks_distortion_falls_and_the_frechet_distance_at_small_clips() -> None:
     for clip in CLIPS:
-        assert all(rises(in_networks(networks.ENCODED, clip, measure)) for measure in paper.MEASURES)
+        assert all(rises(in_networks(paper.ENCODED, clip, measure)) for measure in paper.MEASURES)
     drawn = {
-        clip: [round(v) for x, v in in_networks(networks.ENCODED, clip, "frechet").items() if x < inf]
+        clip: [round(v) for x, v in in_networks(paper.ENCODED, clip, "frechet").items() if x < inf]
         for clip in CLIPS
     }
     assert [(drawn[clip][0], drawn[clip][-1]) for clip in (0, 10)] == [(315, 216), (253, 226)]
     assert drawn[0].index(min(drawn[0])) == paper.EACH.index("8")
     assert [(min(drawn[clip]), max(drawn[clip])) for clip in (25, 40)] == [(270, 281), (421, 443)]
-    photos = kept_row(GAN, series=networks.PHOTOS)
+    photos = kept_row(GAN, series=paper.PHOTOS)
     assert (round(float(photos["frechet"])), photos["images"]) == (147, "79")
 
 
 def test_l8_in_networks_clips_help_with_noise_and_cost_without() -> None:
-    ssim = [in_networks(networks.ENCODED, clip, "ssim") for clip in CLIPS]
+    ssim = [in_networks(paper.ENCODED, clip, "ssim") for clip in CLIPS]
     assert [one[128] for one in ssim] == sorted(one[128] for one in ssim)
     assert [one[inf] for one in ssim] == sorted((one[inf] for one in ssim), reverse=True)
-    apart = [in_networks(networks.ENCODED, clip, "frechet") for clip in CLIPS]
+    apart = [in_networks(paper.ENCODED, clip, "frechet") for clip in CLIPS]
     assert all(apart[-1][x] == max(one[x] for one in apart) for x in apart[0])
 
 
 def test_l9_weights_by_hand_gain() -> None:
-    equal, ours = (in_networks(name, 10, "psnr") for name in (networks.ENCODED, networks.WEIGHTED))
+    equal, ours = (in_networks(name, 10, "psnr") for name in (paper.ENCODED, paper.WEIGHTED))
     gains = {x: round(ours[x] - equal[x], 1) for x in equal}
     early = [gain for x, gain in gains.items() if x <= 2048]
     assert (min(early), max(early)) == (0.5, 2.4)
@@ -246,7 +167,7 @@ def test_l9_weights_by_hand_gain() -> None:
 
 
 def test_l10_optimised_codes_are_nearer_where_noise_is_small() -> None:
-    plain, best = (in_networks(name, 10, "psnr") for name in (networks.ENCODED, networks.OPTIMISED))
+    plain, best = (in_networks(name, 10, "psnr") for name in (paper.ENCODED, paper.OPTIMISED))
     gains = {x: best[x] - plain[x] for x in plain}
     assert round(gains[inf], 1) == 0.5
     assert all(0.1 < gain < 0.5 for x, gain in gains.items() if 2048 <= x < inf)

@@ -9,7 +9,7 @@ import pytest
 
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
-from dpveil_research.ksame_methods import KSameFurthest, KSameM, KSamePixel, Shared, squared_distances
+from dpveil_research.ksame_methods import KSameM, KSamePixel, Shared, squared_distances
 
 COUNT, CANVAS = 31, (9, 7, 3)
 
@@ -32,10 +32,9 @@ class Levels:
         return np.rint(codes).astype(np.uint8).reshape(-1, *CANVAS)
 
 
-METHODS: dict[str, Callable[[int], KSamePixel | KSameM | KSameFurthest]] = {
+METHODS: dict[str, Callable[[int], KSamePixel | KSameM]] = {
     KSamePixel.name: KSamePixel,
     KSameM.name: lambda k: KSameM(k, Levels()),
-    KSameFurthest.name: lambda k: KSameFurthest(k, Levels()),
 }
 
 
@@ -51,12 +50,12 @@ def eigenfaces(faces: np.ndarray, shown: np.ndarray, components: int = 12) -> np
 
 def keeps_its_word(faces: np.ndarray, shown: Shared, k: int) -> None:
     """Everybody is in one group of k or more, shown as its mean; the recogniser names at most one in k."""
-    assert sorted(np.concatenate([group.members for group in shown.groups])) == list(range(len(faces)))
-    for number, group in enumerate(shown.groups):
-        assert min(len(group.members), len(group.averaged)) >= k
-        mean = np.rint(faces[group.averaged].mean(axis=0))
-        assert all(np.array_equal(shown.faces[face], mean) for face in group.members)
-        assert set(shown.group_of[group.members]) == {number}
+    assert sorted(np.concatenate(shown.groups)) == list(range(len(faces)))
+    for number, members in enumerate(shown.groups):
+        assert len(members) >= k
+        mean = np.rint(faces[members].mean(axis=0))
+        assert all(np.array_equal(shown.faces[face], mean) for face in members)
+        assert set(shown.group_of[members]) == {number}
     assert np.mean(eigenfaces(faces, shown.faces) == np.arange(len(faces))) <= 1 / k
 
 
@@ -65,22 +64,16 @@ def test_every_face_shares_its_picture_with_k_whatever_the_gallery(name: str) ->
     for k, count in [(2, 31), (5, 31), (7, 31), *((3, count) for count in (12, 14, 16, 22, 24, 26))]:
         faces = gallery(count)
         keeps_its_word(faces, METHODS[name](k).release(faces), k)
-    least = 8 if name == "k-same-furthest" else 4
-    METHODS[name](4).release(gallery(least))
+    METHODS[name](4).release(gallery(4))
     with pytest.raises(InvalidParameter):
-        METHODS[name](4).release(gallery(least - 1))
+        METHODS[name](4).release(gallery(3))
 
 
-def test_groups_are_of_near_faces_and_furthest_is_shown_as_others_far_away() -> None:
+def test_groups_are_of_near_faces() -> None:
     faces = gallery()
-    near, far = (METHODS[name](4).release(faces) for name in ("k-same-m", "k-same-furthest"))
     rows = faces.reshape(COUNT, -1).astype(int)
     nearest = np.argsort(((rows - rows[0]) ** 2).sum(axis=1), kind="stable")[:4]
-    assert sorted(nearest) == near.groups[0].members.tolist()
-    for group in far.groups:
-        assert not set(group.members) & set(group.averaged)
-    moved = [np.linalg.norm(shown.faces.astype(float) - faces) for shown in (near, far)]
-    assert moved[1] > 1.5 * moved[0]
+    assert sorted(nearest) == METHODS["k-same-m"](4).release(faces).groups[0].tolist()
 
 
 def test_distances_are_exact() -> None:
@@ -98,6 +91,6 @@ def test_two_releases_leave_fewer_than_k() -> None:
     for others in (np.arange(21, 31), np.arange(31, 41)):
         own = np.concatenate([both, others])
         groups = KSamePixel(k).release(every[own]).groups
-        sets.append({int(own[m]): set(own[g.members].tolist()) for g in groups for m in g.members})
+        sets.append({int(own[m]): set(own[members].tolist()) for members in groups for m in members})
     left = [len(sets[0][face] & sets[1][face]) for face in both.tolist()]
     assert np.mean([1 / size for size in left]) > 1.5 / k

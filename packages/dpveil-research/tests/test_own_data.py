@@ -24,7 +24,6 @@ from dpveil_research import (
     faceidp,
     faceidp_faces,
     reilly_fan_2021,
-    reilly_fan_eyes,
 )
 from dpveil_research.__main__ import COMPUTED, DRAWN, GRIDS, ON_DATA, OWN, main
 from dpveil_research.data import facts_of, levels, people_of
@@ -115,7 +114,6 @@ def slowly(*run: Any) -> Any:
         ("croft-2022-faces", rafd, ON_DATA, partial(croft_2022_faces.make, plan=TINY)),
         ("croft-2022", scrub, ON_DATA, partial(measure, few("croft-2022"))),
         ("reilly-fan-2021-iris", casia, DRAWN, partial(measure, few("reilly-fan-2021-iris"), Path())),
-        ("reilly-fan-2021-eyes", casia, DRAWN, reilly_fan_eyes.make),
         slowly("croft-2022-faces", kdef, ON_DATA, partial(croft_2022_faces.make, plan=TINY)),
         slowly("croft-thesis-6", scrub, ON_DATA, partial(croft_thesis_6.make, plan=THESIS)),
         slowly("croft-2022-risk", scrub, ON_DATA, pixels(croft_pixels.PAPER)),
@@ -126,14 +124,12 @@ def test_an_experiment_takes_a_tree_of_its_papers_layout(
     name: str, tree: Any, table: dict[str, Any], run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dpveil_research.faces.embedder", lambda: chips)
-    monkeypatch.setattr(reilly_fan_eyes, "PUBLISHED", {"Snow": {"0.8": (94, 0.58, 10)}})
-    monkeypatch.setattr(reilly_fan_eyes, "METHODS", {"Snow": reilly_fan_eyes.METHODS["Snow"]})
     monkeypatch.setitem(table, name, run)
     own, count = tree(tmp_path / "own"), "4" if tree is not scrub else "6"
     assert main([name, "--own", str(own), "--out", str(tmp_path / "out"), "--count", count]) == 0
     rows = read((tmp_path / "out" / name / "results.csv").read_bytes())
     assert rows
-    assert {row[n] for row in rows for n in ("people", "eyes") if n in row} <= {"2", "4", "6"}
+    assert {row[n] for row in rows for n in ("people",) if n in row} <= {"2", "4", "6"}
 
 
 def test_faceidp_takes_a_tree_of_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

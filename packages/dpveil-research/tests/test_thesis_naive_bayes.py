@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from kept_tables import FOLDER, kept_row, read, signs
@@ -41,7 +39,7 @@ def quick(monkeypatch):
 
 
 def test_a_run_writes_all_series_with_intervals(tmp_path, quick, capsys):
-    files = thesis.make(made_up(tmp_path), 3, print, peer=Path("nowhere"))
+    files = thesis.make(made_up(tmp_path), 3, print)
     assert len(files) == len(capsys.readouterr().out.splitlines()) + 1 == 4
     made = read(files["naive-bayes.csv"])
     assert {row["sweep"] for row in made} == {f"{t.name}, {s}" for t in TABLES for s in ("thesis", "ours")}

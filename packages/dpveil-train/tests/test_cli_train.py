@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import tarfile
 from pathlib import Path
 
@@ -13,12 +12,13 @@ import pytest
 from PIL import Image
 
 from dpveil.cli import run
-from dpveil.codecs import Codec, load
+from dpveil.codecs import TABLE, Codec, load
 from dpveil.core.photo import Photo
 from dpveil.errors import PhotoError
 from dpveil.faces.portrait import centred
-from dpveil_train import codecs
+from dpveil_train import PASSES, TRAINERS, codecs
 from dpveil_train.codecs import reconstruction_metrics
+from dpveil_train.command import NETWORKS
 from dpveil_train.crops import CropFile, photos
 
 COUNT = 45
@@ -64,6 +64,11 @@ def train(*words: object) -> int:
 
 
 SMALL = ("--side", "12", "--length", "5")
+
+
+def test_every_codec_has_a_trainer():
+    assert set(TRAINERS) == set(PASSES)
+    assert set(TABLE) == set(TRAINERS) | (set(NETWORKS) - {"denoiser"})
 
 
 def test_a_folder_becomes_a_model_and_a_card(album, tmp_path, capsys):
@@ -156,7 +161,7 @@ WRONG = {
     ("attributes", "ALBUM", *OUT, "--grey"): (2, "--grey is not for attributes"),
     ("aam", "ALBUM", *OUT): (2, "needs 68 landmarks of every crop"),
     ("aam", "ALBUM", *OUT, "--landmarks-68", "none.dat"): (2, "none.dat"),
-    ("pca", "ALBUM", *OUT, "--landmarks-68", "package"): (2, "needs no landmarks"),
+    ("pca", "ALBUM", *OUT, "--landmarks-68", "package"): (2, "--landmarks-68 is not for pca"),
     ("pca", "ALBUM", "--out", "OUT/none/m.safetensors"): (4, "no such folder"),
     ("pca", "ALBUM/notes.txt", *OUT): (4, "not an image"),
     ("pca", "OUT/empty", *OUT): (4, "there are no images"),
@@ -189,16 +194,6 @@ def test_nothing_is_overwritten_without_force(album, tmp_path, capsys, existing,
     assert load(out).length == 5
 
 
-def test_copies_of_what_is_learned_from_are_not_measured(album, tmp_path, capsys):
-    shutil.copytree(album, tmp_path / "copied")
-    out = tmp_path / "model.safetensors"
-    assert train("pca", album, tmp_path / "copied", "--out", out, *SMALL) == 0
-    said, told = capsys.readouterr()
-    assert "PSNR" not in said
-    assert "nothing was measured: all images that were held out are copies" in told
-    assert load(out).card.metrics == {}
-
-
 def test_measures_are_those_of_the_images_held_out(tmp_path):
     class Half(Codec):
         """Decodes to a fixed grey."""
@@ -212,7 +207,7 @@ def test_measures_are_those_of_the_images_held_out(tmp_path):
         def decode(self, codes):
             return np.full((len(codes), 8, 8, 1), 100, np.uint8)
 
-    levels = [100] * 19 + [110] + [100] * 19 + [110] + [100] * 20
+    levels = [100] * 19 + [110] + [100] * 19 + [110] + [100] * 19 + [110]
     found = (Photo(np.full((8, 8), level, np.uint8)) for level in levels)
     with CropFile.of(found, (8, 8, 1), tmp_path) as crops:
         assert crops.held_out.tolist() == [19, 39, 59]
@@ -220,7 +215,7 @@ def test_measures_are_those_of_the_images_held_out(tmp_path):
         assert len(seen) == 57
         assert np.all(seen == 100)  # what is held out is never learned from
         figures = reconstruction_metrics(Half(), crops)
-    assert figures["images"] == 2  # the third one is a copy of those that were learned from
+    assert figures["images"] == 3
     assert figures["psnr"] == 28.13  # 20·log10(255/10)
     assert list(tmp_path.iterdir()) == []
 

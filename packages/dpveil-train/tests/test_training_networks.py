@@ -23,7 +23,8 @@ from network_made import HOMES, shard, trainer, weights
 from dpveil.codecs import GAN
 from dpveil.errors import InvalidParameter, PhotoError
 from dpveil_train import denoiser, gan, networks, stylegan, upconv
-from dpveil_train.gan import TINY, NetworkOrder, Trainer, train
+from dpveil_train.gan import TINY, Trainer, train
+from dpveil_train.networks import NetworkOrder
 
 
 @pytest.mark.parametrize("name", HOMES)

@@ -86,10 +86,7 @@ def _tell_gates(one: Audited) -> None:
             )
         )
     say.answer(f"{one.name}")
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        say.answer("  " + "  ".join(cells).rstrip())
+    say.table(rows, indent="  ")
     for finding in one.findings:
         if not finding.passed:
             values = f"{finding.value:.6g} {finding.unit}".rstrip() + f", limit {finding.limit:.6g}"
@@ -99,8 +96,6 @@ def _tell_gates(one: Audited) -> None:
 def _tell_mutants(one: Audited) -> None:
     if not one.mutants:
         return
-    width = max(len(mutant.name) for mutant in one.mutants)
     killed = sum(not mutant.has_survived for mutant in one.mutants)
     say.answer(f"  {killed} of {len(one.mutants)} mutants killed")
-    for mutant in one.mutants:
-        say.answer(f"    {mutant.name.ljust(width)}  {', '.join(mutant.killed_by) or 'SURVIVED'}")
+    say.table([(m.name, ", ".join(m.killed_by) or "SURVIVED") for m in one.mutants], indent="    ")

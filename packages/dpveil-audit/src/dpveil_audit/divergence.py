@@ -204,7 +204,6 @@ class ProductLaw:
         return [(m / m.sum(axis=1, keepdims=True)).astype(np.float64) for m in self.masses]
 
     def chances(self, number: int) -> list[Float64[np.ndarray, " outcomes"]]:
-        """Return the law of every draw of one input."""
         return [floats[row] for floats, row in zip(self.floats, self.index[number], strict=True)]
 
     @property

@@ -224,11 +224,10 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Level:
-    """The settings of one level; those to `distinguish` promise nothing: inputs must be told apart."""
+    """The settings of one level: for gates that compute, and for those that draw."""
 
     exact: tuple[Any, ...]
     drawn: tuple[Drawn, ...] = ()
-    distinguish: tuple[Drawn, ...] = ()
 
     @property
     def cases(self) -> tuple[Any, ...]:

@@ -52,7 +52,6 @@ class Circle:
 
     @cached_property
     def arcs(self) -> Int64[np.ndarray, "arcs 2"]:
-        """The point to which every arc is rounded."""
         middle = (self.cuts[1:] + self.cuts[:-1]) / 2
         places = self.radius * np.stack([np.cos(middle), np.sin(middle)], axis=1)
         points: Int64[np.ndarray, "arcs 2"] = np.rint(places).astype(np.int64)
@@ -111,7 +110,6 @@ class AuditSpace:
 
     @property
     def deviations(self) -> Float64[np.ndarray, " m"] | None:
-        """Standard deviations of the principal components."""
         return None if self.spread is None else np.array(self.spread)
 
     def radius(self, clip: Number = 0) -> float:
@@ -338,18 +336,7 @@ def _parts(case: LatentCase) -> list[float]:
 
 
 def _unnormalised_shares(case: LatentCase) -> tuple[Amount, ...]:
-    return _divide_noise(case, [Fraction(part) for part in _parts(case)])
-
-
-def _partial(case: LatentCase) -> tuple[Amount, ...]:
-    """Use FaceIDP's allocation: the coordinates that matter least for recognition get no noise."""
-    parts = _parts(case)
-    total = Fraction(sum(parts) - min(parts))
-    return _divide_noise(case, [Fraction(part) / total if part > min(parts) else None for part in parts])
-
-
-def _divide_noise(case: LatentCase, shares: Sequence[Fraction | None]) -> tuple[Amount, ...]:
-    return tuple(SHOWN if share is None else SIDE / (share * _epsilon(case)) for share in shares)
+    return tuple(SIDE / (Fraction(part) * _epsilon(case)) for part in _parts(case))
 
 
 def _rest_shown(case: LatentCase) -> tuple[Amount, ...]:
@@ -538,7 +525,6 @@ AUDITS: Final[dict[str, Audit]] = {
             own_scales,
             {
                 "weights not normalised": _unnormalised_shares,
-                "budget over a part of the coordinates": _partial,
                 # Li & Clifton's algorithm 2 as printed (errata E7)
                 "weights in the numerator": _of_each(
                     lambda case: SIDE / (case.space.length * _epsilon(case))

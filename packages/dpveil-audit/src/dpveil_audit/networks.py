@@ -99,7 +99,6 @@ def linear(kind: type[Audited], encode: Any = light, decode: Any = decode_colour
 
 
 def conditions_of(kind: type[Audited]) -> tuple[str, ...]:
-    """Return what the decoder of this kind is given beside a code."""
     return CONDITIONS if issubclass(kind, UpConv) else kind.conditions
 
 
@@ -275,12 +274,6 @@ class Memory:
         """Decode, and add a part of the last picture that was encoded."""
         return decode_colours(given) + PART * self.planes[-1]
 
-    def decode_last_pose(self, given: Planes) -> Planes:
-        """Decode in the pose, or with the expression, that the brightness of the last picture stands for."""
-        told = given.copy()
-        told[:, LENGTH + 1 if told.shape[1] > LENGTH + 1 else -1] += PART * self.planes[-1].mean()
-        return decode_colours(told)
-
     def encode_by_mean(self, given: Planes) -> Planes:
         """Encode a picture by how it differs from the mean of those seen, as with batch statistics."""
         self.planes.append(given[0])
@@ -361,11 +354,6 @@ def _unread(case: NetworkCase) -> Latent:
 INTACT: Final = NetworkVersion(name="intact", make=lambda case: case.method(linear(case.kind)))
 MUTANTS: Final = (
     _codec("skip connection", lambda m: {"encode": m.encode, "decode": m.skipping}, ("around",)),
-    _codec(
-        "pose or expression of the original",
-        lambda m: {"encode": m.encode, "decode": m.decode_last_pose},
-        ("around",),
-    ),
     _codec("batch statistics in the encoder", lambda m: {"encode": m.encode_by_mean}, ("alone",)),
     _codec("faces of a batch mixed in the decoder", lambda m: {"decode": m.mixing}, ("alone",)),
     NetworkVersion(name="what is beyond the ellipse read", make=_wide, gates=("beyond",)),

@@ -81,7 +81,6 @@ class VoteCase:
 
     @property
     def persons(self) -> list[RunSettings]:
-        """Every person: all choices of up to so many photos, and nobody's."""
         places = range(self.candidates)
         return [
             own for count in range(self.photos + 1) for own in combinations_with_replacement(places, count)
@@ -207,14 +206,6 @@ def _unbounded_votes(choices: np.ndarray, people: np.ndarray, candidates: int) -
     return (UNIT * np.bincount(choices, minlength=candidates)).astype(np.int64)
 
 
-def _rounded_up(choices: np.ndarray, people: np.ndarray, candidates: int) -> Votes:
-    total = np.zeros(candidates, np.int64)
-    for number in np.unique(people):
-        own = ballot(choices[people == number], candidates)
-        total += own + (own > 0)
-    return total
-
-
 def _together(choices: np.ndarray, people: np.ndarray, candidates: int) -> Votes:
     """Return the ballot of all photos, scaled by the number of people: one changes the votes of all."""
     return ballot(choices, candidates) * len(np.unique(people))
@@ -239,7 +230,6 @@ def _version(name: str, **changed: Any) -> VoteVersion:
 
 MUTANTS: Final = (
     _version("votes without a bound per person", tally=_unbounded_votes),
-    _version("ballots rounded up", tally=_rounded_up),
     _version("one ballot for all people", tally=_together),
     _version("noise of one round in each of several", variances=_one_round),
     _version("noise in the first round alone", variances=lambda p: (p.variance, *(0,) * (p.rounds - 1))),

@@ -19,16 +19,13 @@ from dpveil_research import (
     croft_pixels,
     croft_thesis_5,
     croft_thesis_6,
-    croft_thesis_6_aam,
     errata_e1,
     faceidp,
     faceidp_faces,
     ksame,
-    li_clifton_2021,
     li_clifton_gan,
     naive_bayes,
     reilly_fan_2021,
-    reilly_fan_eyes,
     reilly_fan_risk,
 )
 from dpveil_research.grid import Grid, measure
@@ -44,13 +41,11 @@ ON_DATA: Final[dict[str, Callable[..., Files]]] = {
     "naive-bayes": naive_bayes.make,
     "reilly-fan-2021-risk": reilly_fan_risk.make,
     "faceidp": faceidp.make,
-    "li-clifton-2021": li_clifton_2021.make,
     "li-clifton-2021-gan": li_clifton_gan.make,
     "croft-2022-ksame": ksame.make,
     "croft-2022-faces": croft_2022_faces.make,
     "croft-2022-networks": croft_2022_networks.make,
     "croft-thesis-6": croft_thesis_6.make,
-    "croft-thesis-6-aam": croft_thesis_6_aam.make,
     "croft-thesis-6-pixels": partial(croft_pixels.make, croft_pixels.THESIS),
     "croft-2022-risk": partial(croft_pixels.make, croft_pixels.PAPER),
 }
@@ -61,7 +56,6 @@ The count is of photos, pairs, people or splits; None is the experiment's own de
 
 DRAWN: Final[dict[str, Callable[..., Files]]] = {
     reilly_fan_2021.IRIS.name: partial(measure, reilly_fan_2021.IRIS, Path()),
-    "reilly-fan-2021-eyes": reilly_fan_eyes.make,
     "croft-2022-expressions": croft_2022_expressions.make,
 }
 """Functions of (count, progress callback) of what dpveil draws."""
@@ -75,7 +69,6 @@ COMPUTED: Final[dict[str, Callable[..., Files]]] = {
 
 OWN: Final = {
     "reilly-fan-2021-iris": "CASIA-Iris (figures 3, 7)",
-    "reilly-fan-2021-eyes": "CASIA-Iris (tables II to V)",
     "croft-2022": "FaceScrub (figures 12, 14, 16, 17)",
     "croft-2022-risk": "FaceScrub (figure 15)",
     "croft-2022-expressions": "RaFD or KDEF (figures 8, 9)",
@@ -83,7 +76,6 @@ OWN: Final = {
     "croft-2022-networks": "any faces (figures 5 and 15, networks)",
     "croft-2022-ksame": "RaFD or KDEF (the same in eigenfaces)",
     "croft-thesis-6": "FaceScrub (figures 6.14 to 6.17)",
-    "croft-thesis-6-aam": "RaFD or KDEF (figure 6.7)",
     "croft-thesis-6-pixels": "any faces (figures 6.18 to 6.20)",
     "faceidp": "PubFig (figures 9, 11, 14)",
     "faceidp-faces": "PubFig (figures 6, 8)",

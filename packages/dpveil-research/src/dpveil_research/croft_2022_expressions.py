@@ -36,7 +36,7 @@ from dpveil_research.croft_thesis_6 import FEMALE, Codes, Rows
 from dpveil_research.data import facts_of, people_of
 from dpveil_research.embedding_attacks import parrot
 from dpveil_research.faces import FRAME, Crops, Embed, crop_of, embedding, heads, large, seen
-from dpveil_research.ksame_methods import group_indices, group_means, grouped
+from dpveil_research.ksame_methods import group_means, grouped
 from dpveil_research.plots import Panel, figure, sheet
 from dpveil_research.results import Row, clustered_share, estimate, to_csv
 
@@ -130,7 +130,6 @@ class Generator:
     statistics: Statistics
 
     def render(self, codes: Codes, told: np.ndarray) -> Crops:
-        """Return the faces of codes with what the decoder is told."""
         import torch
 
         with torch.no_grad():
@@ -213,8 +212,7 @@ class Measured:
         return mechanism.release(self.generator.codes, self.generator.statistics, bits=bits)
 
     def same(self, k: int) -> Codes:
-        groups = grouped(self.generator.codes, k)
-        return np.asarray(group_means(self.generator.codes, groups)[group_indices(groups)])
+        return group_means(self.generator.codes, grouped(self.generator.codes, k))
 
     def shown(self, model: str, codes: Codes) -> Crops:
         """Return the release of every photo, of its person's code and with what the model is told of it."""

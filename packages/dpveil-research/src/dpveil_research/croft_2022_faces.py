@@ -25,7 +25,7 @@ from dpveil_research.croft_thesis_6 import FEMALE, Rows, Scene, Shares, read_sce
 from dpveil_research.croft_thesis_6 import PLAN as SCENE
 from dpveil_research.embedding_attacks import parrot
 from dpveil_research.faces import Crops, Embed, Say, embedding, large
-from dpveil_research.ksame import Clues, divided
+from dpveil_research.ksame import companions, divided
 from dpveil_research.ksame_methods import KSameM, average_codes
 from dpveil_research.plots import Panel, figure
 from dpveil_research.results import (
@@ -55,27 +55,18 @@ REVERSAL: Final = 300
 
 
 @dataclass(frozen=True)
-class Extent:
-    """What the runs have in common that release one photo of everybody.
+class Plan:
+    """The extent of a run.
 
-    At most `people` of a set, of whom the attacker has `known` photos and one is protected, at these
-    `epsilons`, and in `groups` of these sizes.
+    At most `people` of a set. Of everybody's photos the attacker has the first `known`; the next one is
+    protected, at these `epsilons`, in `pairs` pairs of releases, and in `groups` of these sizes. In `splits`
+    divisions, two galleries share two fifths of the people.
     """
 
     people: int = 60
     known: int = 4
     epsilons: tuple[int, ...] = (100, 200, 300, 1000, 10000)
     groups: tuple[int, ...] = (2, 3, 5, 10, 20)
-
-
-@dataclass(frozen=True)
-class Plan(Extent):
-    """The extent of a run.
-
-    Of everybody's photos the attacker has the first `known`; the next one is protected. Of it are made
-    `pairs` pairs of releases. In `splits` divisions, two galleries share two fifths of the people.
-    """
-
     pairs: int = 1
     splits: int = 3
 
@@ -146,7 +137,6 @@ class Attacked:
         return np.stack([seen[names == person].mean(axis=0) for person in range(len(self.probes))])
 
     def away(self, faces: Crops) -> Away:
-        """Return the distance of faces from everybody's mean."""
         found: Away = cdist(self.embed(large(faces)), self.means)
         return found
 
@@ -200,13 +190,12 @@ class Attacked:
         times = np.zeros(count)
         for split in range(self.plan.splits):
             *both, shared = divided(count, SeededBits(SEED, f"split {split}"))
-            clues = Clues(np.ones((len(shared), count), bool), np.zeros((len(shared), count)))
+            left, away = np.ones((len(shared), count), np.bool_), np.zeros((len(shared), count))
             for name, gallery in zip(right, both, strict=True):
                 hidden = average_codes(self.scene.codes[self.probes[gallery]], k, self.scene.codec.decode)
-                places, together = np.searchsorted(gallery, shared), np.zeros((len(shared), count), bool)
-                together[:, gallery] = hidden.group_of[places][:, None] == hidden.group_of[None]
-                clues.add(together, self.away(hidden.faces[places]))
-                right[name][shared] += clues.right(shared)
+                left &= companions(hidden, gallery, shared, count)
+                away += self.away(hidden.faces[np.searchsorted(gallery, shared)])
+                right[name][shared] += np.where(left, away, np.inf).argmin(axis=1) == shared
             times[shared] += 1
         met = np.where(times > 0, times, np.nan)
         return {name: values / met for name, values in right.items()}

@@ -21,7 +21,7 @@ from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.data import load
 from dpveil.bench.measuring import cells
 from dpveil.bench.run import one_thread
-from dpveil_research.croft_2022_faces import BASIC, Attacked, Extent
+from dpveil_research.croft_2022_faces import BASIC, Attacked
 from dpveil_research.croft_2022_faces import Plan as Faces
 from dpveil_research.croft_pixels import PAPER, points
 from dpveil_research.croft_thesis_6 import PLAN as SCENE
@@ -37,7 +37,7 @@ EMBEDDING, LINEAR, NETWORK = "dlib's embeddings, of photos", "linear, of release
 
 
 @dataclass(frozen=True)
-class Plan(Extent):
+class Plan:
     """The extent of a run: of figure 5 everybody's `known` photos are each released `draws` times to learn
     from, and of figure 15 both mechanisms run at `budgets`.
     """

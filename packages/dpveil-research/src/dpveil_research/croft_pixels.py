@@ -36,6 +36,7 @@ SEED: Final = 618
 PLAIN, BLURRED = "as it is", "blurred"
 LAPLACE, EXPONENTIAL = "Laplace", "exponential"
 MEASURES: Final = ("mse", "ssim")
+TAKEN: Final = ("psnr", "ssim")  # what `dpveil evaluate` measures of a release, of which MSE follows
 Make = Callable[[str, int], PixelMethod]
 
 
@@ -119,8 +120,9 @@ class Measured:
     @classmethod
     def of(cls, found: Sequence[Cell]) -> Measured:
         """Return the measures and the strongest attack of the cells of one point."""
-        values = {name: np.array(found[0].utility[name], np.float64) for name in MEASURES}
-        return cls({**values, "named": crossed(found)}, tuple(str(one) for one in found[0].people))
+        noise, ssim = (np.array(found[0].utility[name], np.float64) for name in TAKEN)
+        values = {"mse": 255**2 / 10 ** (noise / 10), "ssim": ssim, "named": crossed(found)}
+        return cls(values, tuple(str(one) for one in found[0].people))
 
     def mean(self, name: str) -> tuple[float, float, float]:
         return (clustered_share if name == "named" else clustered_mean)(self.values[name], self.people)
@@ -176,7 +178,7 @@ def make(
     found: dict[Point, Measured] = {}
     with one_thread():
         for done, point in enumerate(every, 1):
-            made = cells(faces, point.setting, (PixelDiscriminant(), Restored()), SEED, MEASURES)
+            made = cells(faces, point.setting, (PixelDiscriminant(), Restored()), SEED, TAKEN)
             found[point] = Measured.of(list(made))
             told(f"{done} of {len(every)} settings")
     results = [_row(point, one) for point, one in found.items()]

@@ -123,7 +123,6 @@ class Scene:
         return [(decode, places) for decode, places in both if len(places)]
 
     def decoded(self, rows: Rows, codes: Codes, told: bool = True) -> Crops:
-        """Return the faces of codes of the photos in these rows."""
         out = np.empty((len(rows), *self.faces.shape[1:]), np.uint8)
         for decode, places in self.by_gender(rows, told):
             out[places] = decode(codes[places])
@@ -203,7 +202,6 @@ def balanced(female: Bool[np.ndarray, " people"], count: int) -> Rows:
 
 
 def spaced(of: int, count: int) -> Rows:
-    """Return `count` evenly spaced numbers below `of`."""
     return np.arange(count) * of // max(1, count)
 
 

@@ -98,7 +98,6 @@ class Resized(Item):
         return item if size is None else cls(item.person, item.name, item, size)
 
     def read(self) -> Photo:
-        """Return the photo; raises `PhotoError`."""
         image = self.item.read().image
         if image.shape[:2] == self.size:
             return Photo(image)

@@ -5,7 +5,7 @@ second release, other knowledge, a person who is there twice and all outside of 
 2022 §3). Nothing is random: the order of the gallery determines the groups.
 
 Sources: Newton, Sweeney & Malin 2005 (k-same-pixel); Gross, Sweeney, De la Torre & Baker 2006 (k-same-m:
-means of codes of any codec); Meng & Sun 2014 (k-same-furthest: means of a group that lies far away).
+means of codes of any codec).
 """
 
 from __future__ import annotations
@@ -21,23 +21,10 @@ from dpveil.errors import InvalidParameter
 
 Features = Num[np.ndarray, "n d"]
 Members = Int64[np.ndarray, " members"]
+"""Faces that share one picture, as indices into the gallery in rising order."""
 Faces = UInt8[np.ndarray, "n h w c"]
 Codes = Float64[np.ndarray, "n m"]
 PART: Final = 4096  # columns multiplied at a time, which bounds memory
-
-
-@dataclass(frozen=True, eq=False)
-class Group:
-    """Faces that share one picture: every one of `members` is shown as the mean of `averaged`.
-
-    Both are indices into the gallery, in rising order; they are the same except in k-same-furthest.
-    """
-
-    members: Members
-    averaged: Members
-
-
-Grouping = Callable[[Float64[np.ndarray, "n n"], int], list[Group]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +32,14 @@ class Shared:
     """The pictures to release, in the order of the gallery, and the groups, which the pictures reveal."""
 
     faces: Faces
-    groups: list[Group]
+    groups: list[Members]
 
     @property
     def group_of(self) -> Int64[np.ndarray, " n"]:
-        return group_indices(self.groups)
+        numbers = np.empty(sum(map(len, self.groups)), np.int64)
+        for number, members in enumerate(self.groups):
+            numbers[members] = number
+        return numbers
 
 
 class FaceSpace(Protocol):
@@ -77,71 +67,33 @@ def squared_distances(features: Features) -> Float64[np.ndarray, "n n"]:
     return np.maximum(squares[:, None] + squares[None] - 2 * products, 0)
 
 
-def greedy(away: Float64[np.ndarray, "n n"], k: int) -> list[Group]:
+def grouped(features: Features, k: int) -> list[Members]:
     """Return groups of k faces, the last one of k to 2k - 1; each face is in one.
 
     The first remaining face and the k - 1 nearest to it form a group, while at least 2k faces remain; the
-    rest is the last group. Source: Newton, Sweeney & Malin 2005, with the gallery's order for "any face".
+    rest is the last group. Raises `InvalidParameter` for fewer than k. Source: Newton, Sweeney & Malin 2005,
+    with the gallery's order for "any face".
     """
-    left, found = np.arange(len(away)), []
+    if len(features) < k:
+        raise InvalidParameter("k", k, f"needs {k} faces, not {len(features)}", hint="lower k, or add faces")
+    away, left, found = squared_distances(features), np.arange(len(features)), []
     while len(left) >= 2 * k:
-        taken = _group_around(away, left, left[0], k)
-        found.append(Group(taken, taken))
-        left = np.setdiff1d(left, taken)
-    return [*found, Group(left, left)]
+        found.append(np.sort(left[np.argsort(away[left[0], left], kind="stable")[:k]]))
+        left = np.setdiff1d(left, found[-1])
+    return [*found, left]
 
 
-def exchange_pairs(away: Float64[np.ndarray, "n n"], k: int) -> list[Group]:
-    """Return pairs of distant groups of at least k faces, each shown as the mean of the other.
-
-    The first remaining face with the k - 1 nearest is one group; the face farthest from it, with the k - 1
-    nearest of the rest, is the other. Below 4k faces the last pair takes all, halved.
-    """
-    left, found = np.arange(len(away)), []
-    while len(left):
-        last = len(left) < 4 * k
-        one = _group_around(away, left, left[0], len(left) // 2 if last else k)
-        rest = np.setdiff1d(left, one)
-        farthest = rest[np.argmax(away[left[0], rest])]
-        other = rest if last else _group_around(away, rest, farthest, k)
-        found += [Group(one, other), Group(other, one)]
-        left = np.setdiff1d(rest, other)
-    return found
+def group_means(features: Features, groups: list[Members]) -> Float64[np.ndarray, "n d"]:
+    means = np.empty(features.shape)
+    for members in groups:
+        means[members] = features[members].mean(axis=0)
+    return means
 
 
-def _group_around(away: Float64[np.ndarray, "n n"], left: Members, face: int, k: int) -> Members:
-    taken: Members = np.sort(left[np.argsort(away[face, left], kind="stable")[:k]])
-    return taken
-
-
-def group_indices(groups: list[Group]) -> Int64[np.ndarray, " n"]:
-    numbers = np.empty(sum(len(group.members) for group in groups), np.int64)
-    for number, group in enumerate(groups):
-        numbers[group.members] = number
-    return numbers
-
-
-def grouped(features: Features, k: int, grouping: Grouping = greedy) -> list[Group]:
-    """Return the groups of faces with these features; raises `InvalidParameter` for too few."""
-    fewest = 2 * k if grouping is exchange_pairs else k
-    if len(features) < fewest:
-        raise InvalidParameter(
-            "k", k, f"needs {fewest} faces, not {len(features)}", hint="lower k, or add faces"
-        )
-    return grouping(squared_distances(features), k)
-
-
-def group_means(codes: Codes, groups: list[Group]) -> Float64[np.ndarray, "groups m"]:
-    """Return what every group is shown as."""
-    return np.stack([codes[group.averaged].mean(axis=0) for group in groups])
-
-
-def average_codes(
-    codes: Codes, k: int, decode: Callable[[Codes], Faces], grouping: Grouping = greedy
-) -> Shared:
+def average_codes(codes: Codes, k: int, decode: Callable[[Codes], Faces]) -> Shared:
     """Return for every face the decoded mean code of its group. Raises `InvalidParameter` for too few."""
-    groups = grouped(codes, k, grouping)
-    return Shared(decode(group_means(codes, groups))[group_indices(groups)], groups)
+    groups = grouped(codes, k)
+    return Shared(decode(group_means(codes, groups)), groups)
 
 
 @dataclass(frozen=True)
@@ -161,7 +113,7 @@ class KSamePixel:
         rows = faces.reshape(len(faces), -1)
         groups = grouped(rows, self.k)
         means = np.rint(group_means(rows, groups)).astype(np.uint8)
-        return Shared(means[group_indices(groups)].reshape(faces.shape), groups)
+        return Shared(means.reshape(faces.shape), groups)
 
 
 @dataclass(frozen=True)
@@ -178,19 +130,3 @@ class KSameM:
     def release(self, faces: Faces) -> Shared:
         """Return the decoded means of different people's faces."""
         return average_codes(self.space.encode(faces), self.k, self.space.decode)
-
-
-@dataclass(frozen=True)
-class KSameFurthest:
-    """Every face becomes the decoded mean code of at least `k` faces of a distant group; needs 2k faces.
-
-    Who looks for the most similar face is misled; who knows the method looks for the least.
-    """
-
-    k: int
-    space: FaceSpace
-    name = "k-same-furthest"
-
-    def release(self, faces: Faces) -> Shared:
-        """Return the decoded means of different people's faces."""
-        return average_codes(self.space.encode(faces), self.k, self.space.decode, exchange_pairs)

@@ -9,9 +9,6 @@ sizes and means.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,7 +21,6 @@ from jaxtyping import Float64, Int64
 from dpveil.errors import UsageError
 from dpveil.noise.bits import SeededBits
 from dpveil.numbers.naive_bayes import LEVELS, Deviations, Plan, Shares, encode
-from dpveil_research import peer_naive_bayes
 from dpveil_research.plots import Panel, figure
 from dpveil_research.published_deviations import DRAWS, Unsound, laplace
 from dpveil_research.results import Row, clustered_mean, estimate, to_csv, where
@@ -215,10 +211,6 @@ def our_models(records: Records, train: Any, epsilon: str, seed: Sequence[int]) 
 SEED: Final = 503
 REPETITIONS: Final = 200
 EPSILONS: Final = ("0.1", "0.32", "1", "3.2", "10", "32", "100", "320", "1000", "3200")
-PEER: Final = "diffprivlib 0.6"
-PEER_PYTHON: Final = Path(".venv-diffprivlib/bin/python")
-"""A Python with diffprivlib; `make bench` installs it."""
-
 Accuracies = dict[tuple[str, str, str], list[float]]
 """Accuracies of all repetitions, by sweep, series and ε (empty for the baseline)."""
 
@@ -244,32 +236,6 @@ def run(records: Records, repetitions: int) -> Accuracies:
     return found
 
 
-def run_peer(records: Records, repetitions: int, python: Path) -> Accuracies:
-    """Return diffprivlib's accuracies on the same splits, or nothing if its environment is missing."""
-    if not python.exists():
-        return {}
-    orders = [np.concatenate(records.split(repetition, SEED)) for repetition in range(repetitions)]
-    with tempfile.TemporaryDirectory() as folder:
-        given = Path(folder) / "given.npz"
-        np.savez(
-            given,
-            values=records.values,
-            labels=records.labels,
-            lower=np.array(records.table.lower, float),
-            upper=np.array(records.table.upper, float),
-            orders=np.array(orders),
-            epsilons=np.array([float(epsilon) for epsilon in EPSILONS]),
-        )
-        script = str(Path(peer_naive_bayes.__file__))
-        done = subprocess.run([str(python), script, str(given)], capture_output=True, check=False)  # noqa: S603
-    if done.returncode:
-        raise UsageError(f"diffprivlib failed: {done.stderr.decode(errors='replace')[-300:]}")
-    return {
-        (f"{records.table.name}, ours", PEER, epsilon): accuracies
-        for epsilon, accuracies in zip(EPSILONS, json.loads(done.stdout), strict=True)
-    }
-
-
 def rows(found: Accuracies) -> list[Row]:
     return [
         {"sweep": sweep, "series": series, "x": x, **_summary(np.array(values))}
@@ -278,7 +244,6 @@ def rows(found: Accuracies) -> list[Row]:
 
 
 def differences(found: Accuracies) -> list[Row]:
-    """Return a row for every series minus `RECORD`, per repetition."""
     made = []
     for (sweep, series, x), values in found.items():
         other = found.get((sweep, RECORD, x))
@@ -299,7 +264,6 @@ STYLES: Final = {
     DOUBLE: (2, "-"),
     SNAPPED: (3, "-"),
     STAIRCASE: (4, "-"),
-    PEER: (5, "-"),
     SNAPPED_TINY: (3, ":"),
     REDRAWN: (1, "--"),
     BASELINE: (0, ":"),
@@ -313,7 +277,6 @@ TITLES: Final = {
 
 
 def figures(results: Sequence[Row]) -> dict[str, bytes]:
-    """Return a figure for each setting, a panel for each table."""
     made = {}
     for setting, title in TITLES.items():
         panels = []
@@ -327,20 +290,13 @@ def figures(results: Sequence[Row]) -> dict[str, bytes]:
     return made
 
 
-def make(
-    data: Path, count: int | None, told: Callable[[str], None], peer: Path = PEER_PYTHON
-) -> dict[str, bytes]:
-    """Return two tables and the plots; `count` is the number of splits per point.
-
-    Without the Python `peer` its series is left out. Raises `UsageError`.
-    """
+def make(data: Path, count: int | None, told: Callable[[str], None]) -> dict[str, bytes]:
+    """Return two tables and the plots; `count` is the number of splits per point. Raises `UsageError`."""
     repetitions = REPETITIONS if count is None else count
     found: Accuracies = {}
     for table in TABLES:
-        records = table.read(data)
-        found |= run(records, repetitions)
+        found |= run(table.read(data), repetitions)
         told(f"{table.name}: {repetitions} splits")
-        found |= run_peer(records, repetitions, peer)
     results = rows(found)
     return {
         **figures(results),

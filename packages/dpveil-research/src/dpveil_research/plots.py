@@ -22,7 +22,6 @@ MEASURES: Final = {
     "mse": "mean squared error (lower is better)",
     "ssim": "SSIM (higher is better)",
     "accuracy": "accuracy (higher is better)",
-    "passed": "share of releases that pass for their eye",
     "named": "share of photos that are named (lower is more private)",
     "expression": "share of photos whose expression is read rightly",
     "cpu_ms": "processor time of one photo, ms",

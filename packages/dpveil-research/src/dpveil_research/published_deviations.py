@@ -70,7 +70,6 @@ def variable(answers: Floats, sensitivity: Floats, epsilon: float, bits: BitSour
 
 
 def double(answers: Floats, sensitivity: Floats, epsilon: float, bits: BitSource) -> Floats:
-    """Return truncated draws with scale 2ΔF/ε."""
     return truncated(answers, 2 * sensitivity / epsilon, bits)
 
 
@@ -82,7 +81,6 @@ def one_record(answers: Floats, sensitivity: Floats, epsilon: float, bits: BitSo
 
 
 def snapped(answers: Floats, sensitivity: Floats, epsilon: float, bits: BitSource) -> Floats:
-    """Return Laplace noise with negative responses replaced by 0."""
     drawn: Floats = np.maximum(answers + laplace(answers.shape, bits) * sensitivity / epsilon, 0)
     return drawn
 

@@ -60,22 +60,18 @@ class Of:
 
     @property
     def pix(self) -> str:
-        """The series of each method with these parameters."""
         return f"dp-pix, b = {self.block}"
 
     @property
     def samp(self) -> str:
-        """As `pix`."""
         return f"dp-samp, k = {self.clusters}"
 
     @property
     def svd(self) -> str:
-        """As `pix`."""
         return f"dp-svd, i = {self.rank}"
 
     @property
     def svd_of_one(self) -> str:
-        """As `pix`."""
         return f"{self.svd}, levels to 1"
 
     @property

@@ -86,7 +86,6 @@ class Point:
 
     @property
     def setting(self) -> Setting:
-        """The method as the bench releases by it."""
         method = Fill(level=127) if self.method == GREY else METHODS[self.method](self.x)
         return Setting(method, None, MEDIAN.get(self.method, ()))
 

@@ -163,7 +163,6 @@ class Regression:
         self._products: np.ndarray = np.zeros(())
 
     def add(self, features: Float32[np.ndarray, "n f"], missing: Parameters) -> None:
-        """Add a batch: features, and the remaining error of the parameters."""
         self._squares = self._squares + features.T @ features
         self._products = self._products + features.T @ missing.astype(np.float32)
         self._count += len(features)

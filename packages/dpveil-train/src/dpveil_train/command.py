@@ -15,7 +15,6 @@ from dpveil.cli.progress import bar
 from dpveil.errors import InvalidParameter, PhotoError, UnknownName, UsageError
 
 if TYPE_CHECKING:
-    from dpveil_train.landmarks import Finder
     from dpveil_train.order import Trained
 
 NETWORKS: Final = {
@@ -58,7 +57,7 @@ def command(
         str | None,
         typer.Option(
             metavar="package|FILE",
-            help="Allow dlib's file of 68 landmarks (no commercial use); not for pca, mixture, dictionary.",
+            help="Allow dlib's file of 68 landmarks (no commercial use); aam, gan, upconv, attributes.",
         ),
     ] = None,
     labels: Annotated[
@@ -122,10 +121,10 @@ def command(
         "attributes": only_codecs | only_networks,
         **dict.fromkeys(NETWORKS, only_codecs | only_attributes),
     }.get(codec, only_networks | only_attributes)
-    if codec == "stylegan":
-        usual["--landmarks-68"] = landmarks_68 is None
-    elif codec in NETWORKS:
+    if codec in NETWORKS and codec != "stylegan":
         usual["--generator"] = generator is None
+    if codec not in (*LEARNED, "aam", "attributes"):
+        usual["--landmarks-68"] = landmarks_68 is None
     for name, left_out in usual.items():
         if not left_out:
             raise InvalidParameter(name, None, f"is not for {codec}", hint="leave it out")
@@ -164,10 +163,17 @@ def _files_among(images: list[Path]) -> tuple[Path, ...]:
 def _codec(settings: dict[str, Any], landmarks_68: str | None, json: bool) -> int:
     from dpveil_train.codecs import CodecOrder, train_codec
     from dpveil_train.crops import EVERY
+    from dpveil_train.landmarks import Finder
 
     order = CodecOrder(**settings)
     order.check()
-    order = replace(order, landmarks=_finder(order.codec, landmarks_68))
+    if landmarks_68 is not None:
+        order = replace(order, landmarks=Finder(landmarks_68))
+    elif order.codec == "aam":
+        raise UsageError(
+            "aam needs 68 landmarks of every crop; five say where a face is, and not its shape",
+            hint="allow a file of them: --landmarks-68 package, or a dlib file of your own",
+        )
     made = train_codec(order, bar)
     model = made.model
     height, width, channels = canvas = model.canvas
@@ -178,29 +184,11 @@ def _codec(settings: dict[str, Any], landmarks_68: str | None, json: bool) -> in
     if held:
         lines.append(f"held out: {held['images']} images, PSNR {held['psnr']} dB, SSIM {held['ssim']}")
     elif not json:
-        few = f"fewer than {EVERY} images were given"
-        copies = "all images that were held out are copies of others"
-        say.note(f"nothing was measured: {few if made.images < EVERY else copies}")
+        say.note(f"nothing was measured: fewer than {EVERY} images were given")
     shape = f"{height}×{width} {'grey' if channels == 1 else 'colour'}"
     about = {"codec": model.name, "length": model.length, "canvas": list(canvas)}
     head = f"{model.name}, {model.length} coordinates of {shape} crops"
     return _tell(made, order.out, json, about, head, *lines)
-
-
-def _finder(codec: str, file: str | None) -> Finder | None:
-    """Return the landmark finder for a codec that needs one; raises `UsageError` if `file` does not fit."""
-    from dpveil_train.landmarks import Finder
-
-    if codec == "aam":
-        if file is None:
-            raise UsageError(
-                f"{codec} needs 68 landmarks of every crop; five say where a face is, and not its shape",
-                hint="allow a file of them: --landmarks-68 package, or a dlib file of your own",
-            )
-        return Finder(file)
-    if file is not None:
-        raise UsageError(f"{codec} needs no landmarks", hint="leave out --landmarks-68")
-    return None
 
 
 def _network(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -77,7 +76,6 @@ class CropFile:
     count: int
     failed: list[DPVeilError]
     _file: Any
-    _digests: list[bytes]
 
     @classmethod
     def of(
@@ -91,14 +89,12 @@ class CropFile:
         """Return the crops of photos, stored in `folder`; raises `OutputError` if they cannot be written."""
         try:
             file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  `__exit__` closes it
-            crops = cls(canvas, 0, [], file, [])
+            crops = cls(canvas, 0, [], file)
             for photo in found:
                 if isinstance(photo, PhotoError):
                     crops.failed.append(photo)
                     continue
-                crop = align(photo, canvas).tobytes()
-                crops._file.write(crop)
-                crops._digests.append(hashlib.sha256(crop).digest())
+                crops._file.write(align(photo, canvas).tobytes())
                 crops.count += 1
             crops._file.flush()
         except OSError as error:
@@ -124,7 +120,6 @@ class CropFile:
 
     @property
     def held_out(self) -> Int64[np.ndarray, " k"]:
-        """The indices of the held-out crops, one in `EVERY`."""
         return np.arange(EVERY - 1, self.count, EVERY)
 
     def batches(self, passes: int) -> int:
@@ -132,10 +127,7 @@ class CropFile:
         return passes * -(-(self.count - len(self.held_out)) // BATCH)
 
     def held_out_crops(self) -> Iterator[Crops]:
-        """Yield the held-out crops, except for exact copies of training crops."""
-        held = self.held_out
-        seen = {self._digests[number] for number in np.setdiff1d(np.arange(self.count), held)}
-        return self._batches(np.array([n for n in held if self._digests[n] not in seen], int), lambda: None)
+        return self._batches(self.held_out, lambda: None)
 
     def _batches(self, numbers: Int64[np.ndarray, " k"], step: Callable[[], None]) -> Iterator[Crops]:
         size = int(np.prod(self.canvas))

@@ -26,7 +26,7 @@ from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import JOB, DenoiserNetwork
 from dpveil_train import networks
 from dpveil_train.gan import convolution
-from dpveil_train.networks import PlannedOrder, export_onnx, halve_weights, held_out, train_network
+from dpveil_train.networks import NetworkOrder, export_onnx, halve_weights, held_out, train_network
 from dpveil_train.order import Progress, Trained, silent
 
 
@@ -161,13 +161,6 @@ class Plan:
 
 PLANS: Final = {"small": Plan(), "full": Plan(widths=(64, 128, 256, 512), steps=100_000, batch=64, rate=5e-4)}
 TINY: Final = Plan(side=32, widths=(8, 16), steps=4, batch=2)  # a plan for tests
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkOrder(PlannedOrder):
-    """An order for a denoiser; it needs no landmarks."""
-
-    plan: Plan = PLANS["small"]
 
 
 class Trainer(networks.Trainer):

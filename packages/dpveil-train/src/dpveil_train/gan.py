@@ -27,7 +27,7 @@ from dpveil.codecs.network_codecs import CONDITIONS, EncoderDecoder, ellipse_mas
 from dpveil.core.rationals import Json
 from dpveil.mechanisms.latent.laplace import affordable
 from dpveil_train import networks
-from dpveil_train.networks import PlannedOrder, export_onnx, halve_weights, held_out, likeness, train_network
+from dpveil_train.networks import NetworkOrder, export_onnx, halve_weights, held_out, likeness, train_network
 from dpveil_train.order import Progress, Trained, silent
 
 
@@ -114,12 +114,10 @@ SLOPE: Final = 0.2  # negative slope of leaky ReLUs
 
 
 def normal(width: int, *, printed: bool = False) -> tuple[nn.Module, nn.Module]:
-    """Return the normalisation and the activation behind a convolution."""
     return nn.BatchNorm2d(width) if printed else nn.GroupNorm(GROUPS, width), nn.LeakyReLU(SLOPE)
 
 
 def halving(before: int, width: int, *, printed: bool = False) -> nn.Sequential:
-    """Return a stage that halves the side of a map."""
     return nn.Sequential(nn.Conv2d(before, width, 4, stride=2, padding=1), *normal(width, printed=printed))
 
 
@@ -236,7 +234,6 @@ class Basis:
 
     @classmethod
     def of(cls, codes: Tensor) -> Basis:
-        """Return the basis of codes n × m."""
         codes = codes.double()
         mean = codes.mean(dim=0)
         _, rows = torch.linalg.eigh((codes - mean).T @ (codes - mean) / len(codes))
@@ -306,7 +303,6 @@ class Faces:
         return self.of(picks, torch.rand(count, generator=self.generator) < 0.5)
 
     def of(self, rows: np.ndarray, mirrored: Tensor | None = None) -> Batch:
-        """Return the faces of these rows; of the `mirrored` ones yaw changes its sign."""
         pictures = torch.from_numpy(self.crops[rows]).permute(0, 3, 1, 2).float() / 127.5 - 1
         conditions = self.conditions[rows].clone()
         if mirrored is not None:
@@ -325,7 +321,61 @@ def _resize(crop: UInt8[np.ndarray, "h w 3"], side: int) -> UInt8[np.ndarray, "s
 SEEN: Final = 4096  # codes of which the principal components are computed
 
 
-class Trainer(networks.Trainer):
+class Adversarial(networks.Trainer):
+    """A training of networks that a `critic` judges, which learns beside them from the same `faces`."""
+
+    critic: Any
+    critic_optimiser: torch.optim.Optimizer
+    faces: Any
+
+    def watch(self, critic: nn.Module, faces: Faces, betas: tuple[float, float]) -> None:
+        """Take a critic, and the faces that are learned from."""
+        self.critic = self.to_device(critic)
+        self.critic_optimiser = self.adam((self.critic.parameters(), self.plan.critic_rate), betas=betas)
+        self.faces, self.rows, self.mask = faces, faces.rows, faces.mask.to(self.device)
+
+    def judge(self, made: Tensor, real: Tensor) -> tuple[list[Tensor], Tensor]:
+        """Return what the critic, which learns nothing from it, says of pictures, and the mean difference of
+        its features of the first of them from those of real ones.
+        """
+        self.critic.requires_grad_(requires_grad=False)
+        with self.halves():
+            *said, seen = self.critic(made)
+            with torch.no_grad():
+                *_, wanted = self.critic(real)
+        pairs = zip(seen, wanted, strict=True)
+        apart = torch.stack([(a[: len(b)].float() - b.float()).abs().mean() for a, b in pairs]).mean()
+        return [one.float() for one in said], apart
+
+    def opinions(self, pictures: Tensor) -> list[Tensor]:
+        """Return what the critic says of pictures, from which it learns."""
+        self.critic.requires_grad_(requires_grad=True)
+        with self.halves():
+            *said, _ = self.critic(pictures)
+        return [one.float() for one in said]
+
+    def learn_apart(
+        self, losses: dict[str, Tensor], scores: Tensor, real: Tensor, made: Tensor, **weights: float
+    ) -> dict[str, Tensor]:
+        """Let the critic tell real pictures, whose `scores` come first, from made ones, beside other losses.
+
+        With the gradient penalty between both (Gulrajani et al. 2017).
+        """
+        count, plan = len(real), self.plan
+        losses = {"apart": scores[count:].mean() - scores[:count].mean(), **losses}
+        total = weighted_sum(losses, {name: weights.get(name, 1.0) for name in losses})
+        total = total + 1e-3 * scores.square().mean()
+        if self.done % plan.lazy == 0:
+            share = torch.rand(count, 1, 1, 1, generator=self.generator).to(self.device)
+            mixed = (real + share * (made[:count] - real)).requires_grad_()
+            (slope,) = torch.autograd.grad(self.critic.forward(mixed)[0].sum(), mixed, create_graph=True)
+            losses["penalty"] = ((slope.flatten(1).norm(dim=1) - 1) ** 2).mean()
+            total = total + plan.penalty * plan.lazy * losses["penalty"]
+        self.descend(self.critic_optimiser, total)
+        return losses
+
+
+class Trainer(Adversarial):
     """The state of a training: networks, optimisers, principal components and random generator."""
 
     parts = ("encoder", "decoder", "critic", "mean", "optimiser", "critic_optimiser")
@@ -333,13 +383,11 @@ class Trainer(networks.Trainer):
     def __init__(self, plan: Plan, crops: np.ndarray, conditions: np.ndarray) -> None:
         super().__init__(plan)
         self.encoder, self.decoder = self.to_device(Encoder(plan)), self.to_device(Decoder(plan))
-        self.critic = self.to_device(Critic(replace(plan, widths=plan.critic or plan.widths)))
+        critic = Critic(replace(plan, widths=plan.critic or plan.widths))
         self.mean = self.follow(self.encoder, self.decoder)
         self.both = [*self.encoder.parameters(), *self.decoder.parameters()]
         self.optimiser = self.adam((self.both, plan.rate), betas=(0.5, 0.99))
-        self.critic_optimiser = self.adam((self.critic.parameters(), plan.critic_rate), betas=(0.5, 0.99))
-        self.faces = Faces(crops, conditions, plan, self.generator)
-        self.rows, self.mask = self.faces.rows, self.faces.mask.to(self.device)
+        self.watch(critic, Faces(crops, conditions, plan, self.generator), betas=(0.5, 0.99))
         self.unit = self._unit_of_poses().to(self.device)
         self.basis: Basis | None = None
         self.compile(self.encoder, self.decoder, self.critic)
@@ -403,39 +451,25 @@ class Trainer(networks.Trainer):
         return conditions * kept.to(self.device)
 
     def _generator_losses(self, own: Batch, again: Tensor, other: Tensor, asked: Tensor) -> dict[str, Tensor]:
-        self.critic.requires_grad_(requires_grad=False)
-        with self.halves():
-            scores, gender, pose, seen = self.critic(torch.cat([again, other]))
-            with torch.no_grad():
-                *_, wanted = self.critic(own.pictures)
+        (scores, gender, pose), apart = self.judge(torch.cat([again, other]), own.pictures)
         half = len(again)
         return {
             "levels": (again - own.pictures).abs().mean(),
-            "features": features_apart(seen, wanted),
-            "fools": -scores.float().mean(),
-            "gender": crossed(gender[half:].float(), (asked[:, 0] + 1) / 2),
-            "pose": _squares(pose[half:].float() / self.unit, asked[:, 1:] / self.unit, own.known),
+            "features": apart,
+            "fools": -scores.mean(),
+            "gender": crossed(gender[half:], (asked[:, 0] + 1) / 2),
+            "pose": _squares(pose[half:] / self.unit, asked[:, 1:] / self.unit, own.known),
         }
 
     def _critic_losses(self, own: Batch, made: Tensor) -> dict[str, Tensor]:
-        self.critic.requires_grad_(requires_grad=True)
-        with self.halves():
-            scores, gender, pose, _ = self.critic(torch.cat([own.pictures, made]))
+        scores, gender, pose = self.opinions(torch.cat([own.pictures, made]))
         count = len(own.pictures)
         losses = {
-            "apart": scores[count:].float().mean() - scores[:count].float().mean(),
-            "gender, real": crossed(gender[:count].float(), (own.conditions[:, 0] + 1) / 2),
-            "pose, real": _squares(
-                pose[:count].float() / self.unit, own.conditions[:, 1:] / self.unit, own.known
-            ),
+            "gender, real": crossed(gender[:count], (own.conditions[:, 0] + 1) / 2),
+            "pose, real": _squares(pose[:count] / self.unit, own.conditions[:, 1:] / self.unit, own.known),
         }
-        total = losses["apart"] + losses["gender, real"] + self.plan.critic_poses * losses["pose, real"]
-        total = total + 1e-3 * scores.float().square().mean()
-        if self.done % self.plan.lazy == 0:
-            losses["penalty"] = penalty(self, own.pictures, made[:count])
-            total = total + self.plan.penalty * self.plan.lazy * losses["penalty"]
-        self.descend(self.critic_optimiser, total)
-        return losses
+        weights = {"pose, real": self.plan.critic_poses}
+        return self.learn_apart(losses, scores, own.pictures, made, **weights)
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def _codes(self, most: int) -> Tensor:
@@ -456,21 +490,6 @@ class Trainer(networks.Trainer):
 
 def weighted_sum(losses: dict[str, Tensor], weights: dict[str, float]) -> Tensor:
     return torch.stack([weight * losses[name] for name, weight in weights.items()]).sum()
-
-
-def features_apart(seen: list[Tensor], wanted: list[Tensor]) -> Tensor:
-    """Return the mean difference of a critic's features of the first pictures from those that are wanted."""
-    pairs = zip(seen, wanted, strict=True)
-    return torch.stack([(a[: len(b)].float() - b.float()).abs().mean() for a, b in pairs]).mean()
-
-
-def penalty(trainer: Any, real: Tensor, made: Tensor) -> Tensor:
-    """Return the gradient penalty between real and made pictures (Gulrajani et al. 2017)."""
-    share = torch.rand(len(real), 1, 1, 1, generator=trainer.generator).to(trainer.device)
-    mixed = (real + share * (made - real)).requires_grad_()
-    (slope,) = torch.autograd.grad(trainer.critic.forward(mixed)[0].sum(), mixed, create_graph=True)
-    out: Tensor = ((slope.flatten(1).norm(dim=1) - 1) ** 2).mean()
-    return out
 
 
 def _squares(found: Tensor, wanted: Tensor, known: Tensor) -> Tensor:
@@ -552,13 +571,6 @@ def energies_of(
         change = (ends[1] - ends[0]).astype(np.float64) * 127.5 / (2 * STEP * deviation)
         found.append(float((change**2).sum()))
     return np.asarray(np.maximum(np.array(found), 1e-9))
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkOrder(PlannedOrder):
-    """An order for a `gan`. Without `landmarks` no pose is known, and the decoder learns none."""
-
-    plan: Plan = PLANS["small"]
 
 
 def train(order: NetworkOrder, progress: Progress = silent) -> Trained[GAN]:

@@ -26,8 +26,6 @@ from dpveil_train.shards import LARGEST, SHARD, open_shard
 
 PICTURE: Final = "picture"  # the first column: what `key_of` a picture's file is
 DIGITS: Final = 16
-LARGEST_TABLE: Final = 1 << 24  # largest file, in bytes
-COLUMNS: Final = f"its first line names the columns, such as {PICTURE},glasses,beard"
 
 
 @dataclass(frozen=True)
@@ -47,25 +45,19 @@ class HandLabels:
 
         Raises `InvalidParameter` if there is no such file, or for contents that are not labels.
         """
+        hint = f"its first line names the columns, such as {PICTURE},glasses,beard"
         try:
-            with path.open("rb") as opened:
-                data = opened.read(LARGEST_TABLE + 1)
-            text = data.decode("utf-8")
-        except (OSError, ValueError) as error:
-            raise _wrong(path, "cannot be read as text") from error
-        if len(data) > LARGEST_TABLE:
-            raise _wrong(path, f"has more than {LARGEST_TABLE} bytes")
-        lines = _lines(path, text)
-        first, *names = next(lines, (1, []))[1] or [""]
-        if first != PICTURE or not names or not {*names} <= READ.keys() or len({*names}) < len(names):
-            raise _wrong(path, f"has other columns than {PICTURE} and some of {', '.join(READ)}")
-        rows = {}
-        for number, (key, *words) in lines:
-            if len(words) != len(names) or len(key) != DIGITS or key in rows:
-                raise _wrong(path, f"has a wrong line {number}")
-            rows[key] = {
-                name: _index(path, name, word) for name, word in zip(names, words, strict=True) if word
+            data = path.read_bytes()
+            table = csv.DictReader(io.StringIO(data.decode("utf-8")))
+            names = [name for name in table.fieldnames or () if name != PICTURE]
+            rows = {
+                line[PICTURE]: {name: READ[name].index(line[name]) for name in names if line[name]}
+                for line in table
             }
+        except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
+            raise InvalidParameter(
+                "labels", show_path(path), f"cannot be read: {error}", hint=hint
+            ) from error
         return cls(tuple(name for name in READ if name in names), hashlib.sha256(data).hexdigest(), rows)
 
     def of(self, picture: bytes) -> Mapping[str, int]:
@@ -76,24 +68,6 @@ class HandLabels:
 def key_of(picture: bytes) -> str:
     """Return the first 16 hexadecimal digits of the SHA-256 of a picture's file."""
     return hashlib.sha256(picture).hexdigest()[:DIGITS]
-
-
-def _lines(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text))
-    try:
-        yield from ((reader.line_num, line) for line in reader if line)
-    except csv.Error as error:
-        raise _wrong(path, f"has a wrong line {reader.line_num}") from error
-
-
-def _index(path: Path, name: str, word: str) -> int:
-    if word not in READ[name]:
-        raise _wrong(path, f"has {word[:40]!r} as {name}, which is one of {', '.join(READ[name])}")
-    return READ[name].index(word)
-
-
-def _wrong(path: Path, problem: str) -> InvalidParameter:
-    return InvalidParameter("labels", show_path(path), problem, hint=COLUMNS)
 
 
 AGES: Final = (30, 45, 60, 75)  # first year of each age band but the first

@@ -172,6 +172,5 @@ def clusters(
 
 
 def squares(rows: Codes, centres: Codes) -> Float64[np.ndarray, "n k"]:
-    """Return the squared distance of every row from each centre."""
     norms = (rows**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)
     return np.asarray(np.maximum(norms - 2 * rows @ centres.T, 0))

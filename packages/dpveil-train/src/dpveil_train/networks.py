@@ -9,11 +9,9 @@ from __future__ import annotations
 import copy
 import io
 import math
-import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -23,7 +21,6 @@ import onnx
 import torch
 from jaxtyping import Float32, UInt8
 from onnx import TensorProto, helper, numpy_helper
-from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantType, quantize_static
 from torch import Tensor, nn
 
 from dpveil.assets.model_cards import Card
@@ -43,8 +40,12 @@ EVERY: Final = 20  # one picture in this many is held out
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedOrder(Order):
-    """An order for a network: its plan, and what finds the landmarks from which poses follow, if allowed."""
+class NetworkOrder(Order):
+    """An order for a network by its plan, with what finds landmarks, if that is allowed.
+
+    Without `landmarks` no pose of a `gan` and no expression of an `upconv` is known, and the decoder learns
+    none.
+    """
 
     plan: Any
     landmarks: Finder | None = None
@@ -63,13 +64,12 @@ Look = Callable[[Finder | None, UInt8[np.ndarray, "s s 3"]], tuple[float, ...]]
 
 
 def angles(finder: Finder | None, crop: UInt8[np.ndarray, "s s 3"]) -> tuple[float, float]:
-    """Return yaw and pitch in radians."""
     pose = finder.pose(crop) if finder else None
     return (np.nan, np.nan) if pose is None else (pose.yaw, pose.pitch)
 
 
 def read_faces(
-    order: PlannedOrder, progress: Progress, look: Look = angles
+    order: NetworkOrder, progress: Progress, look: Look = angles
 ) -> tuple[UInt8[np.ndarray, "n s s 3"], Float32[np.ndarray, "n c"], list[DPVeilError]]:
     """Return crops of labelled shards, their gender (1 female, -1 male) and `look`, and what failed.
 
@@ -212,7 +212,7 @@ class Trainer:
 
 def train_network(
     kind: str,
-    order: PlannedOrder,
+    order: NetworkOrder,
     make: Callable[[np.ndarray, np.ndarray], Trainer],
     progress: Progress,
     look: Look = angles,
@@ -234,7 +234,7 @@ def train_network(
     return Trained(model, digest, len(crops), failed)
 
 
-def train_to_end(trainer: Trainer, order: PlannedOrder, kind: str, images: int, progress: Progress) -> Path:
+def train_to_end(trainer: Trainer, order: NetworkOrder, kind: str, images: int, progress: Progress) -> Path:
     """Train to the end of the plan, from the checkpoint of the same order, if there is one; return its path.
 
     Progress is kept every two minutes, and when the training is interrupted.
@@ -339,16 +339,12 @@ def export_onnx(network: nn.Module, takes: tuple[int, ...]) -> bytes:
 
 
 def halve_weights(data: bytes) -> bytes:
-    """Return the ONNX file with large weights stored as 16-bit floats, and casts to 32 bits.
-
-    Scales of quantised numbers stay as they are.
-    """
+    """Return the ONNX file with large weights stored as 16-bit floats, and casts to 32 bits."""
     model = onnx.load_model_from_string(data)
     graph, casts = model.graph, []
-    scales = {name for node in graph.node if "quantize" in node.op_type.lower() for name in node.input[1:]}
     for weights in graph.initializer:
         values = numpy_helper.to_array(weights)
-        if values.dtype != np.float32 or values.size < SMALL or weights.name in scales:
+        if values.dtype != np.float32 or values.size < SMALL:
             continue
         name = weights.name
         weights.CopyFrom(numpy_helper.from_array(values.astype(np.float16), f"{name}.half"))
@@ -356,61 +352,6 @@ def halve_weights(data: bytes) -> bytes:
     nodes = [*casts, *graph.node]
     del graph.node[:]
     graph.node.extend(nodes)
-    onnx.checker.check_model(model)
-    packed: bytes = model.SerializeToString()
-    return packed
-
-
-MOST: Final = 99.99  # percentile of a layer's numbers up to which they are told apart; larger ones are cut
-
-
-class Given(CalibrationDataReader):  # type: ignore[misc,unused-ignore]
-    """Inputs of a network of one input, from which the range of each layer's numbers is taken."""
-
-    def __init__(self, name: str, inputs: Iterable[Float32[np.ndarray, ...]]) -> None:
-        self.name, self.inputs = name, iter(inputs)
-
-    def get_next(self) -> dict[str, Any] | None:
-        given = next(self.inputs, None)
-        return None if given is None else {self.name: given}
-
-
-def quantise(data: bytes, inputs: Iterable[Float32[np.ndarray, ...]], *, exact: Sequence[str] = ()) -> bytes:
-    """Return the ONNX file of a network with convolutions in 8 bits, except those of the layers `exact`.
-
-    `inputs` are examples of what the network is given. Weights have 7 bits and a scale for each channel, so
-    that pairs of products fit into 16 bits, to which processors without VNNI cut them (onnxruntime, "Quantize
-    ONNX models").
-    """
-    model = onnx.load_model_from_string(data)
-    kept = [node.name for node in model.graph.node if any(part in node.name for part in exact)]
-    with tempfile.TemporaryDirectory() as folder:
-        before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
-        before.write_bytes(data)
-        with redirect_stdout(None):  # it prints what it does
-            quantize_static(
-                str(before),
-                str(after),
-                Given(model.graph.input[0].name, inputs),
-                op_types_to_quantize=["Conv"],
-                nodes_to_exclude=kept,
-                per_channel=True,
-                reduce_range=True,
-                activation_type=QuantType.QUInt8,
-                weight_type=QuantType.QInt8,
-                calibrate_method=CalibrationMethod.Percentile,
-                extra_options={"CalibPercentile": MOST},
-            )
-        return _plain(onnx.load(str(after)))
-
-
-def _plain(model: onnx.ModelProto) -> bytes:
-    """Return a file whose numbers are stored as bytes, and that asks for ONNX's own operators only."""
-    for array in model.graph.initializer:
-        array.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(array), array.name))
-    (version,) = {one.version for one in model.opset_import if one.domain in ("", "ai.onnx")}
-    del model.opset_import[:]
-    model.opset_import.append(helper.make_opsetid("", version))
     onnx.checker.check_model(model)
     packed: bytes = model.SerializeToString()
     return packed

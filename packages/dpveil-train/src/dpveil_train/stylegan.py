@@ -26,8 +26,8 @@ from dpveil.codecs import StyleGAN
 from dpveil.core.rationals import Json
 from dpveil.errors import InvalidParameter
 from dpveil_train import gan, networks
-from dpveil_train.gan import SLOPE, Basis, Faces, features_apart, halving, weighted_sum
-from dpveil_train.networks import PlannedOrder, train_network
+from dpveil_train.gan import SLOPE, Adversarial, Basis, Faces, halving, weighted_sum
+from dpveil_train.networks import train_network
 from dpveil_train.order import Progress, Trained, silent
 
 SMALLEST: Final = 4  # side of the generator's constant, in pixels
@@ -136,7 +136,6 @@ class Affine(nn.Module):  # type: ignore[misc,unused-ignore]
         self.gain, self.rate = rate / math.sqrt(before), rate
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return n × width."""
         return linear(x, _scale(self.weight, self.gain), _scale(self.bias, self.rate))
 
 
@@ -151,7 +150,6 @@ class Doubling(nn.Module):  # type: ignore[misc,unused-ignore]
         self.channels, self.margin = channels, margin
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return a map of twice the side, and the margin all around."""
         x = conv2d(x, self.phases.to(x.dtype), padding=1 + self.margin, groups=self.channels)
         x = pixel_shuffle(x, 2)
         return x[:, :, 1:-1, 1:-1] if self.margin else x
@@ -299,7 +297,6 @@ class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
         )
 
     def forward(self, pictures: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Return scores and the features of each stage."""
         seen, x = [], pictures
         for stage in self.stages:
             x = stage(x)
@@ -328,7 +325,7 @@ def _scale(tensor: Tensor, factor: float) -> Tensor:
     return tensor if factor == 1 else tensor * factor
 
 
-class Trainer(networks.Trainer):
+class Trainer(Adversarial):
     """The state of a training. With a `generator`, the state of `Synthesis`, only the encoder is learned."""
 
     parts = ("encoder", "synthesis", "mapping", "critic", "mean", "optimiser", "critic_optimiser")
@@ -348,15 +345,13 @@ class Trainer(networks.Trainer):
             self.synthesis.load_state_dict(generator)
             self.synthesis.requires_grad_(requires_grad=False)
         self.mapping = Mapping(plan).to(self.device)
-        self.critic = self.to_device(Critic(plan))
+        critic = Critic(plan)
         self.mean = self.follow(self.encoder, self.synthesis)
         made = [*self.synthesis.parameters(), *self.mapping.parameters()]
         self.sets = [*self.encoder.parameters()], [one for one in made if one.requires_grad]
         rates = plan.encoder_rate, plan.rate
         self.optimiser = self.adam(*zip(self.sets, rates, strict=True), betas=(0.0, 0.99))
-        self.critic_optimiser = self.adam((self.critic.parameters(), plan.critic_rate), betas=(0.0, 0.99))
-        self.faces = Faces(crops, conditions, plan, self.generator)
-        self.rows, self.mask = self.faces.rows, self.faces.mask.to(self.device)
+        self.watch(critic, Faces(crops, conditions, plan, self.generator), betas=(0.0, 0.99))
         self.compile(self.encoder, self.synthesis, self.critic)
 
     def learn(self) -> dict[str, Tensor]:
@@ -384,24 +379,14 @@ class Trainer(networks.Trainer):
         return out
 
     def _generator_losses(self, own: Tensor, made: Tensor) -> dict[str, Tensor]:
-        self.critic.requires_grad_(requires_grad=False)
-        with self.halves():
-            scores, seen = self.critic(made)
-            with torch.no_grad():
-                _, wanted = self.critic(own)
-        return {
-            "levels": (made[: len(own)] - own).abs().mean(),
-            "features": features_apart(seen, wanted),
-            "fools": softplus(-scores.float()).mean(),
-        }
+        (scores,), apart = self.judge(made, own)
+        levels = (made[: len(own)] - own).abs().mean()
+        return {"levels": levels, "features": apart, "fools": softplus(-scores).mean()}
 
     def _critic_losses(self, own: Tensor, made: Tensor) -> dict[str, Tensor]:
-        self.critic.requires_grad_(requires_grad=True)
-        with self.halves():
-            scores, _ = self.critic(torch.cat([own, made]))
-        real, unreal = scores[: len(own)].float(), scores[len(own) :].float()
-        losses = {"told apart": softplus(-real).mean() + softplus(unreal).mean()}
-        total = losses["told apart"]
+        (scores,) = self.opinions(torch.cat([own, made]))
+        total = softplus(-scores[: len(own)]).mean() + softplus(scores[len(own) :]).mean()
+        losses = {"told apart": total}
         if self.done % self.plan.lazy == 0:
             pictures = own.clone().requires_grad_()
             scored = self.critic.forward(pictures)[0].sum()
@@ -427,13 +412,12 @@ class Trainer(networks.Trainer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkOrder(PlannedOrder):
+class NetworkOrder(networks.NetworkOrder):
     """An order for a `stylegan`: with a `generator`, a checkpoint of somebody's, only an encoder is trained.
 
     Sizes of the generator then are those of the checkpoint. It takes no `landmarks`: poses are in the code.
     """
 
-    plan: Plan = PLANS["small"]
     generator: Path | None = None
 
     def check(self) -> None:

@@ -23,11 +23,11 @@ from dpveil.codecs import Statistics, UpConv
 from dpveil.codecs.network_codecs import ellipse_mask, pictures
 from dpveil.codecs.upconv import CONDITIONS, SLOPE, embed_crops, generator
 from dpveil.core.rationals import Json
-from dpveil_train import gan, networks
+from dpveil_train import gan
 from dpveil_train.attributes import looks
-from dpveil_train.gan import Batch, Critic, Doubling, energies_of, features_apart, penalty, weighted_sum
+from dpveil_train.gan import Adversarial, Batch, Critic, Doubling, energies_of, weighted_sum
 from dpveil_train.landmarks import Finder
-from dpveil_train.networks import PlannedOrder, export_onnx, halve_weights, likeness, train_network
+from dpveil_train.networks import NetworkOrder, export_onnx, halve_weights, likeness, train_network
 from dpveil_train.order import Progress, Trained, silent
 
 
@@ -185,22 +185,20 @@ UNSAID: Final = 0.5  # share of reconstructions without a gender, which the iden
 MEASURED: Final = 200  # most pictures of each kind that are measured
 
 
-class Trainer(networks.Trainer):
+class Trainer(Adversarial):
     """The state of a training: rows, networks, optimisers and random generator."""
 
     parts = ("identities", "decoder", "critic", "mean", "optimiser", "critic_optimiser")
 
     def __init__(self, plan: Plan, crops: np.ndarray, conditions: np.ndarray) -> None:
         super().__init__(plan)
-        self.faces = Faces(crops, conditions, plan, self.generator)
-        self.rows, self.mask = self.faces.rows, self.faces.mask.to(self.device)
-        self.identities = Identities(plan, self.faces.gallery).to(self.device)
-        self.decoder = self.to_device(Generator(plan))
-        self.critic = self.to_device(Critic(plan, others=1))
+        faces = Faces(crops, conditions, plan, self.generator)
+        self.identities = Identities(plan, faces.gallery).to(self.device)
+        self.decoder, critic = self.to_device(Generator(plan)), Critic(plan, others=1)
         self.mean = self.follow(self.identities, self.decoder)
         rows, weights = self.identities.parameters(), self.decoder.parameters()
         self.optimiser = self.adam((rows, plan.rows * plan.rate), (weights, plan.rate), betas=(0.5, 0.99))
-        self.critic_optimiser = self.adam((self.critic.parameters(), plan.critic_rate), betas=(0.5, 0.99))
+        self.watch(critic, faces, betas=(0.5, 0.99))
         self.compile(self.decoder, self.critic)
 
     def learn(self) -> dict[str, Tensor]:
@@ -252,37 +250,24 @@ class Trainer(networks.Trainer):
         return torch.stack([gender, smile], dim=1).float().to(self.device)
 
     def _generator_losses(self, own: Batch, again: Tensor, other: Tensor, asked: Tensor) -> dict[str, Tensor]:
-        self.critic.requires_grad_(requires_grad=False)
-        with self.halves():
-            scores, gender, smile, seen = self.critic(torch.cat([again, other]))
-            with torch.no_grad():
-                *_, wanted = self.critic(own.pictures)
+        (scores, gender, smile), apart = self.judge(torch.cat([again, other]), own.pictures)
         half = len(again)
         return {
             "levels": (again - own.pictures).abs().mean(),
-            "features": features_apart(seen, wanted),
-            "fools": -scores.float().mean(),
+            "features": apart,
+            "fools": -scores.mean(),
             "gender": _known_cross_entropy(gender[half:], (asked[:, 0] + 1) / 2, asked[:, 0] != 0),
-            "expression": _known_cross_entropy(smile[half:, 0], asked[:, 1], torch.ones_like(asked[:, 0])),
+            "expression": crossed(smile[half:, 0], asked[:, 1]),
         }
 
     def _critic_losses(self, real: Batch, made: Tensor) -> dict[str, Tensor]:
-        self.critic.requires_grad_(requires_grad=True)
-        with self.halves():
-            scores, gender, smile, _ = self.critic(torch.cat([real.pictures, made]))
+        scores, gender, smile = self.opinions(torch.cat([real.pictures, made]))
         count = len(real.pictures)
-        every = torch.ones(count, device=self.device)
         losses = {
-            "apart": scores[count:].float().mean() - scores[:count].float().mean(),
-            "gender, real": _known_cross_entropy(gender[:count], (real.conditions[:, 0] + 1) / 2, every),
+            "gender, real": crossed(gender[:count], (real.conditions[:, 0] + 1) / 2),
             "expression, real": _known_cross_entropy(smile[:count, 0], real.conditions[:, 1], real.known),
         }
-        total = torch.stack(list(losses.values())).sum() + 1e-3 * scores.float().square().mean()
-        if self.done % self.plan.lazy == 0:
-            losses["penalty"] = penalty(self, real.pictures, made[:count])
-            total = total + self.plan.penalty * self.plan.lazy * losses["penalty"]
-        self.descend(self.critic_optimiser, total)
-        return losses
+        return self.learn_apart(losses, scores, real.pictures, made)
 
     def about(self) -> dict[str, Json]:
         return {"people": len(self.faces.people), **super().about()}
@@ -315,16 +300,9 @@ class Trainer(networks.Trainer):
 
 
 def _known_cross_entropy(logits: Tensor, wanted: Tensor, known: Tensor) -> Tensor:
-    each = crossed(logits.float(), wanted, reduction="none") * known
+    each = crossed(logits, wanted, reduction="none") * known
     out: Tensor = each.sum() / known.sum().clamp(min=1)
     return out
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkOrder(PlannedOrder):
-    """An order for an `upconv`. Without `landmarks` no expression is known, and the generator learns none."""
-
-    plan: Plan = PLANS["small"]
 
 
 def train(order: NetworkOrder, progress: Progress = silent) -> Trained[UpConv]:

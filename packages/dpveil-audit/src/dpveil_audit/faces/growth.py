@@ -114,7 +114,6 @@ def noise(bits: BitSource, height: int, width: int, channels: int) -> Pixels:
 
 
 def scene(bits: BitSource, height: int, width: int, channels: int) -> Pixels:
-    """Return a picture of flat patches and noise."""
     patches = noise(bits, -(-height // 7), -(-width // 7), channels).repeat(7, 0).repeat(7, 1)
     rough = noise(bits, height, width, channels) // 4
     made: Pixels = (patches[:height, :width] // 4 * 3 + rough).astype(np.uint8)
@@ -122,7 +121,6 @@ def scene(bits: BitSource, height: int, width: int, channels: int) -> Pixels:
 
 
 def places(regions: Sequence[Region], height: int, width: int) -> Places:
-    """Return which pixels the regions cover."""
     inside = np.zeros((height, width), np.bool_)
     for region in regions:
         view = inside[region.box.slices]
@@ -378,25 +376,22 @@ def _quick() -> tuple[GrowthCase, ...]:
 
 
 def _deep() -> tuple[GrowthCase, ...]:
-    """Return all of it with every quality, orientation and kind, and photos of other sizes."""
+    """Return every place with every kind, quality and orientation, boxes and masks, and photos of other
+    sizes.
+    """
     cases = [
-        _case(where, sampling=kind, quality=quality, turn=turn, progressive=turn % 2 == 0)
+        _case(where, turn == 3, sampling=kind, quality=quality, turn=turn, progressive=turn % 2 == 0)
         for kind in KINDS
         for quality in QUALITIES
         for turn, where in enumerate(PLACES, 1)
     ]
-    sizes = [
-        replace(case, height=height, width=width, boxes=(Box(width - 1, height - 1, 1, 1), Box(0, 0, 1, 1)))
-        for height, width in ((1, 1), (2, 40), (40, 2), (16, 16), (17, 33))
+    cases += [_case(where, format="webp", quality=10, turn=6) for where in PLACES]
+    ends = [(1, 1), (2, 40), (40, 2), (16, 16), (17, 33)]
+    return *cases, *(
+        replace(case, height=h, width=w, masked=False, boxes=(Box(w - 1, h - 1, 1, 1), Box(0, 0, 1, 1)))
+        for h, w in ends
         for case in cases[:: len(PLACES)]
-    ]
-    masks = [replace(case, masked=True, boxes=case.boxes[:1]) for case in cases[::7]]
-    webp = [
-        _case(where, format="webp", quality=quality, turn=turn)
-        for where in PLACES
-        for quality, turn in ((10, 1), (90, 6))
-    ]
-    return (*cases, *sizes, *masks, *webp)
+    )
 
 
 LEVELS: Final[dict[str, Level]] = {

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations_with_replacement, product
-from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -19,9 +18,9 @@ from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.numbers import PrivateGaussianNB
 from dpveil.numbers.naive_bayes import LEVELS, Codes, Deviations, Ints, Moments, Plan, Shares, TrueAnswers
 from dpveil_audit import engine
-from dpveil_audit.divergence import Pairs, worst
-from dpveil_audit.engine import Audit, Finding, Gate, Level, Version, count_finding, exact_finding
-from dpveil_audit.scalar.case import Number, released_law
+from dpveil_audit.divergence import Pairs
+from dpveil_audit.engine import Audit, Finding, Gate, Level, Version, count_finding
+from dpveil_audit.scalar.case import Number, cost_findings, setting_words
 
 Table = tuple[int, ...]
 """Indices of the case's records that a table holds, in order, as the queries do not depend on the order."""
@@ -63,7 +62,6 @@ class LearnCase(engine.Case):
 
     @property
     def is_add_remove(self) -> bool:
-        """Whether neighbours have one record more or less."""
         return bool(self.settings.get("neighbours") == "added")
 
     @cached_property
@@ -79,7 +77,6 @@ class LearnCase(engine.Case):
         return PrivateGaussianNB(**self.settings, classes=list(self.classes), random_state=bits)
 
     def fit(self, table: Table, bits: BitSource) -> PrivateGaussianNB:
-        """Return a model of a table, fitted through the public interface."""
         features, labels, _ = self.columns(table)
         return self.model(bits).fit(features, labels)
 
@@ -88,12 +85,8 @@ class LearnCase(engine.Case):
         return "[" + ", ".join(f"{'/'.join(map(str, one.features))} {one.label}" for one in held) + "]"
 
     def __str__(self) -> str:
-        words = [f"{name} {_word(value)}" for name, value in self.settings.items() if name != "floor"]
-        return ", ".join([f"{'/'.join(map(str, self.rows))} rows", *words])
-
-
-def _word(value: Any) -> str:
-    return ":".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        rows = "/".join(map(str, self.rows))
+        return ", ".join([f"{rows} rows", *setting_words(self.settings, "floor")])
 
 
 Learned = tuple[Number, ...]
@@ -112,7 +105,6 @@ def own_asks(plan: Plan) -> Learned:
 
 
 def numbers_of(asked: Any) -> Learned:
-    """Return true answers as numbers, each drawn by its mechanism."""
     return tuple(((asked.mechanism, int(point)),) for point in asked.points)
 
 
@@ -147,7 +139,6 @@ INTACT: Final = LearnVersion(name="intact")
 
 
 def deviations_of(plan: Plan) -> Deviations:
-    """Return the mechanism of a plan's deviations."""
     if not isinstance(plan.deviations, Deviations):
         raise TypeError("the spreads of this plan are not those of the model")
     return plan.deviations
@@ -270,24 +261,12 @@ def _alike(one: Moments, other: Moments, floor: int = 0) -> bool:
 
 def exact_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
     """Yield the stated cost, and the largest log-ratio of everything released, over all neighbours."""
-    stated = stated_epsilon(case)
-    beyond = max(Fraction(0), stated - case.requested_epsilon)
-    yield Finding("exact", "ε stated beyond ε asked", str(case), float(beyond), 0, not beyond, "ε")
-    promise: Any = SimpleNamespace(epsilon=min(stated, case.requested_epsilon), delta=None, rho=None)
-    law = released_law([version.learn(case, table) for table in case.inputs])
-    what = f"log-ratio of all that is released, {len(case.pairs):,} pairs of tables"
-    yield exact_finding(case, what, worst(promise, law, case.pairs), case.label)
-
-
-def stated_epsilon(case: LearnCase) -> Fraction:
-    """Return what a fitted model states, which is the same for all tables."""
-    guarantee = case.fit(case.inputs[0], SeededBits(1, "stated")).guarantee_
-    return Fraction(guarantee.epsilon or 0)
+    stated = case.fit(case.inputs[0], SeededBits(1, "stated")).guarantee_.epsilon  # the same for all tables
+    tables = [version.learn(case, table) for table in case.inputs]
+    yield from cost_findings(case, Fraction(stated or 0), tables)
 
 
 def _share_mutant(name: str, shares: Callable[[LearnCase, Shares], Shares]) -> LearnVersion:
-    """Return a mutant that divides ε in another way."""
-
     def plan(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
         own = own_plan(case, features, labels, classes)
         found = shares(case, own.shares)
@@ -306,11 +285,6 @@ def _over_features(case: LearnCase, shares: Shares) -> Shares:
 def _as_added(case: LearnCase, shares: Shares) -> Shares:
     times = 1 if case.is_add_remove else 2
     return Shares(shares.count * times, shares.mean * times, shares.deviation * times)
-
-
-def _for_each_number(case: LearnCase, shares: Shares) -> Shares:
-    whole = case.requested_epsilon / (1 if case.is_add_remove else 2)
-    return Shares(whole, whole, whole)
 
 
 def _unclipped_plan(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
@@ -380,7 +354,6 @@ def _one_for_all(plan: Plan, bits: BitSource) -> Moments:
 
 MUTANTS: Final = (
     _share_mutant("replaced records charged as added ones", _as_added),
-    _share_mutant("budget not divided over statistics", _for_each_number),
     _share_mutant("budget not divided over features", _over_features),
     LearnVersion(name="sensitivities from true class sizes", gates=("exact",), asks=_true_sizes),
     LearnVersion(name="spreads about true means", gates=("exact",), asks=_about_true_means),

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise, product
-from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +18,7 @@ from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.numbers import Plan, build, statistics
 from dpveil_audit import engine
-from dpveil_audit.divergence import Pairs, worst
+from dpveil_audit.divergence import Pairs
 from dpveil_audit.engine import (
     Audit,
     Finding,
@@ -27,10 +26,9 @@ from dpveil_audit.engine import (
     Level,
     Version,
     count_finding,
-    exact_finding,
     sampled,
 )
-from dpveil_audit.scalar.case import released_law
+from dpveil_audit.scalar.case import cost_findings, setting_words
 
 Table = tuple[int, ...]
 """A column as indices into the case's cells, one per row."""
@@ -76,7 +74,6 @@ class QueryCase(engine.Case):
 
     @property
     def metric(self) -> bool:
-        """Whether ε is requested per ΔF."""
         return self.settings.get("relation") == "any-database"
 
     def allowed(self, plan: Plan) -> Any:
@@ -136,7 +133,6 @@ class QueryCase(engine.Case):
 
     @property
     def edges(self) -> list[Any]:
-        """The edges of a histogram's bins."""
         bins, (low, high) = self.settings["bins"], (exact(end) for end in self.settings["range"])
         if isinstance(bins, int):
             return [low + (high - low) * k / bins for k in range(bins + 1)]
@@ -146,13 +142,8 @@ class QueryCase(engine.Case):
         return str(self.values(self.inputs[number]))
 
     def __str__(self) -> str:
-        shown = {name: value for name, value in self.settings.items() if name != "epsilon"}
-        words = [f"{name} {_word(value)}" for name, value in shown.items()]
+        words = setting_words(self.settings, "epsilon")
         return ", ".join([f"n = {self.rows}", *words, f"ε = {show(self.requested_epsilon)}"])
-
-
-def _word(value: Any) -> str:
-    return ":".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _variance(numbers: list[Fraction]) -> Fraction:
@@ -233,15 +224,14 @@ def exact_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
     if first is None:
         yield Finding("exact", "columns that are refused", str(case), len(plans), 0, False, "columns")
         return
-    stated = first.guarantee.epsilon or Fraction(0)
-    beyond = max(Fraction(0), stated - case.requested_epsilon)
-    kept = not beyond and first.guarantee.kind == ("metric" if case.metric else "pure")
-    yield Finding("exact", "ε stated beyond ε asked", str(case), float(beyond), 0, kept, "ε")
-    law = released_law([_numbers(plan) for plan in plans], [_public(plan) for plan in plans])
-    promise: Any = SimpleNamespace(epsilon=min(stated, case.requested_epsilon), delta=None, rho=None)
-    found = worst(promise, law, case.pairs, case.allowed(first))
-    what = f"log-ratio of all that is released, {len(case.pairs):,} pairs of columns"
-    yield exact_finding(case, what, found, case.label)
+    yield from cost_findings(
+        case,
+        first.guarantee.epsilon or Fraction(0),
+        [_numbers(plan) for plan in plans],
+        [_public(plan) for plan in plans],
+        apart=case.allowed(first),
+        kind=first.guarantee.kind == ("metric" if case.metric else "pure"),
+    )
 
 
 def _plan(version: QueryVersion, case: QueryCase, table: Table) -> Plan | None:
@@ -328,17 +318,6 @@ def _unclipped_deviation(case: QueryCase, table: Table) -> Plan:
     return _with(plan, step * _nearest_root(square, step))
 
 
-def _one_fewer(case: QueryCase, table: Table) -> Plan:
-    plan, rows = own_plan(case, table), case.rows
-    square, step = _variance(_clipped_values(case, table)) * rows / (rows - 1), plan.mechanism.lattice.step
-    return _with(plan, step * _nearest_root(square, step))
-
-
-def _twice(case: QueryCase, table: Table) -> Plan:
-    plan = own_plan(case, table)
-    return _with(plan, 2 * plan.answers[0])
-
-
 def _doubled_epsilon(case: QueryCase, table: Table) -> Plan:
     plan = own_plan(case, table)
     return _change(plan, epsilon=2 * plan.mechanism.epsilon)
@@ -396,22 +375,17 @@ MEAN: Final = (
     wrong("range from the data", _from_data),
 )
 DEVIATION: Final = (
-    wrong("missing values left out", _present),
     wrong("variance of values that are not clipped", _unclipped_deviation),
     wrong("sensitivity of a mean", _scaled_sensitivity(lambda n: Fraction(1, n))),
-    wrong("divided by n - 1", _one_fewer),
 )
 COUNT: Final = (
     wrong("ε doubled", _doubled_epsilon),
-    wrong("rows counted twice, then clipped", _twice),
     wrong("missing values left out", _top),
     wrong("refused where no row matches", _refuse_empty),
 )
 HISTOGRAM: Final = (
-    wrong("ε for every bin", _doubled_epsilon),
     wrong("ε for every bin, and stated", _stated_too),
     wrong("bins that overlap", _overlapping),
-    wrong("bins from the data", _from_data),
     wrong("empty bins left out", _empty_out),
     QueryVersion(name="one draw for all bins", gates=("same",), release=one_draw),
 )

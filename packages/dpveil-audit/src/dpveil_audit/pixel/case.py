@@ -17,9 +17,7 @@ from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil_audit import engine
 from dpveil_audit.divergence import Pairs, Part, ProductLaw, Releases
-from dpveil_audit.engine import Audit, Drawn, Finding, Gate, Level, Version, count_finding
-from dpveil_audit.fit import ALPHA
-from dpveil_audit.lower_bound import lower_bound
+from dpveil_audit.engine import Audit, Finding, Gate, Level, Version, count_finding
 
 __all__ = ["Case", "Part", "Releases", "method_audit", "one_by_one", "side_by_side", "version"]
 
@@ -35,8 +33,6 @@ MOST_IMAGES: Final = 1024  # most images of a case that are all looked at; of mo
 CHUNK: Final = 512
 BUDGET: Final = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 LETTERS: Final = {"block": "b", "neighbourhood": "m"}
-DISTINGUISHED: Final = math.log(10)
-"""The ε that a method without a guarantee must exceed for its neighbours to count as distinguished."""
 
 
 def cells(height: int, width: int, block: int) -> list[list[Pixel]]:
@@ -217,24 +213,6 @@ def same_gate(version: Version, case: Case, releases: ReleasesOf) -> Iterator[Fi
     yield count_finding("same", "values unlike release()", case, shown != released, "values", sees="any")
 
 
-def distinguish_gate(
-    version: Version, setting: Drawn, releases: ReleasesOf, *, bits: BitSource
-) -> Iterator[Finding]:
-    """Yield the first pair of neighbours that a method without a guarantee distinguishes, or else the last.
-
-    If none were distinguished, the method's reason for promising nothing would be wrong.
-    """
-    case, (black, *others) = setting.case, setting.case.extremes
-    for other in others:
-        sides = [releases(case.method, image, 2 * setting.draws, bits) for image in (black, other)]
-        bound = lower_bound(*sides, alpha=ALPHA / len(others))
-        if bound.lower >= DISTINGUISHED:
-            break
-    what = f"neighbours told apart in {setting.draws:,} draws, {bound.event}"
-    kept = bound.lower >= DISTINGUISHED
-    yield Finding("distinguish", what, str(case), bound.lower, DISTINGUISHED, kept, "ε at least")
-
-
 def method_audit(
     method: type[PixelMethod],
     releases: ReleasesOf,
@@ -255,11 +233,9 @@ def method_audit(
     """
     intact = version(method.name, distribution, outcomes or releases, sums=sums)
     wanted = None if right is None else version("right", right).law
-    tell = partial(distinguish_gate, releases=releases)
     ties = partial(same_gate, releases=releases)
     gates = (
         Gate("same", ties, lambda level: level.cases, ties=True),
         *engine.law_gates(intact, wanted, of=of),
-        Gate("distinguish", tell, lambda level: level.distinguish, draws=True),
     )
     return Audit(method=method, intact=intact, mutants=mutants, levels=levels, gates=gates)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +27,7 @@ from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil_audit import engine
 from dpveil_audit.distributions import Distribution, laplace_distribution
-from dpveil_audit.divergence import CLOSE, Masses, Outcomes, Pairs, ProductLaw
+from dpveil_audit.divergence import CLOSE, Masses, Outcomes, Pairs, ProductLaw, worst
 from dpveil_audit.engine import Finding, Version, count_finding
 
 Points = Int64[np.ndarray, " n"]
@@ -438,3 +439,29 @@ def _rows(mechanism: ScalarMechanism, points: Points) -> Masses:
     case = ScalarCase(mechanism, answers=tuple(answers.tolist()))
     law = own_law(case, case.inputs)
     return law.masses[0][law.index[at, 0]]
+
+
+def cost_findings(
+    case: Any,
+    stated: Fraction,
+    tables: Sequence[tuple[Number, ...]],
+    facts: Sequence[Hashable] = (),
+    *,
+    apart: Any = None,
+    kind: bool = True,
+) -> Iterator[Finding]:
+    """Yield whether tables are priced as was asked, and the largest log-ratio of all that is released about
+    neighbours; `kind` says whether the guarantee is of the right one.
+    """
+    beyond = max(Fraction(0), stated - case.requested_epsilon)
+    kept = kind and not beyond
+    yield Finding("exact", "ε stated beyond ε asked", str(case), float(beyond), 0, kept, "ε")
+    promise: Any = SimpleNamespace(epsilon=min(stated, case.requested_epsilon), delta=None, rho=None)
+    what = f"log-ratio of all that is released, {len(case.pairs):,} pairs of tables"
+    found = worst(promise, released_law(tables, facts), case.pairs, apart)
+    yield engine.exact_finding(case, what, found, case.label)
+
+
+def setting_words(settings: dict[str, Any], *without: str) -> list[str]:
+    shown = {name: value for name, value in settings.items() if name not in without}
+    return [f"{n} {':'.join(map(str, v)) if isinstance(v, tuple) else v}" for n, v in shown.items()]

@@ -99,38 +99,6 @@ def one_end(case: ScalarCase) -> bool:
     return len(spans) == 1 and (spans[0][0] is None) != (spans[0][1] is None)
 
 
-@lru_cache(maxsize=256)
-def bounds(case: ScalarCase) -> tuple[float, ...]:
-    """Return the 3n + 2 lower bounds on the scale, in steps, each by bisection of its own condition."""
-    method, conditions = case.method, list(case.method.lattice.gaps)
-    for low, high in method.lattice.spans:
-        conditions += [(low, low + 1)] if low is not None and (low == case.edges[0] or low > 0) else []
-        conditions += [(high - 1, high)] if high is not None else []
-    found = []
-    for x, other in conditions:
-        limit, (least, most) = float(method.budget * (other - x) / method.lattice.reach), (1.0, 2.0)
-        seen = [case.read(np.array([point]))[0, 0] for point in (x, other)]
-        for _ in range(40):
-            middle = (least + most) / 2
-            noise = laplace_distribution(middle * float(method.lattice.reach / method.budget))
-            rows = [np.log(truncated(noise, point, case.cells)[seen]) for point in (x, other)]
-            kept = np.abs(rows[0] - rows[1]).max() <= limit
-            least, most = (least, middle) if kept else (middle, most)
-        found.append(most * float(method.lattice.reach / method.budget))
-    return tuple(found)
-
-
-def without_a_bound(case: ScalarCase, answers: Points) -> ProductLaw:
-    return at(lambda method: sorted(bounds(case))[-2])(case, answers)
-
-
-def _one_bound_decides(case: ScalarCase) -> bool:
-    if not case.method.lattice.gaps or case.method.promise != ANY:
-        return False
-    found = sorted(bounds(case))
-    return found[-1] > 1.01 * found[-2]
-
-
 def _for_one_record(method: Any) -> Fraction:
     scale: Fraction = replace(method, relation=RECORD).scale / method.lattice.step
     return scale
@@ -141,7 +109,6 @@ PUBLISHED: Final = wrong("scale of each answer, as published", published_law, on
 TRUNCATED: Final = (
     wrong("scale ΔF/ε", SCALE, has_edge),
     wrong("normaliser missing", at(lambda m: m.scale / m.lattice.step, lost), has_edge, gates=BY_LAW),
-    wrong("largest of 3n + 2 bounds dropped", without_a_bound, _one_bound_decides, gates=EXACT),
     wrong(
         "scale of one record for any database",
         at(_for_one_record),

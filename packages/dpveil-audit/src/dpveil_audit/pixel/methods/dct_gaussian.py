@@ -89,7 +89,6 @@ def plan_of(method: DCTGaussian, size: Size) -> Plan:
 
 
 def exact(method: DCTGaussian, image: Image) -> Blocks:
-    """Return the coefficients before noise."""
     transform = plan_of(method, image.shape).transform
     answers: Blocks = np.clip(transform.forward(image), -transform.bounds, transform.bounds)
     return answers
@@ -150,7 +149,6 @@ class GaussianSteps:
     def outcomes(
         self, method: DCTGaussian, image: Image, count: int, bits: BitSource
     ) -> Int64[np.ndarray, "n parts"]:
-        """Return the bin of every noisy coefficient."""
         noisy = self.noisy(method, image, count, bits)
         edges = bins(method, image.shape)
         return np.stack(
@@ -220,12 +218,6 @@ def each_alone(method: DCTGaussian, image: Image) -> Variances:
     return [v and cost * norm / rho for v, cost, norm in kept]
 
 
-def private_share(method: DCTGaussian, image: Image) -> Fraction:
-    """Return the square of the photo's largest coefficient, relative to the largest possible one."""
-    most, bounds = np.abs(exact(method, image)).max(axis=0), plan_of(method, image.shape).transform.bounds
-    return max(Fraction(1, 4), *map(Fraction, most.tolist(), bounds.tolist())) ** 2
-
-
 def one_for_all_blocks(variance: Fraction, shape: tuple[int, int, int], bits: BitSource) -> Noise:
     return np.repeat(fresh(variance, (shape[0], 1, shape[2]), bits), shape[1], axis=1)
 
@@ -236,7 +228,6 @@ MUTANTS: Final = (
     GaussianSteps(
         exact=lambda method, image: plan_of(method, image.shape).transform.forward(image), clipped_after=True
     ).version("clipping after the noise", ("exact",)),
-    GaussianSteps(variances=times(private_share)).version("widths from the private image", ("exact",)),
     GaussianSteps(exact=repeat_edges).version("repeated edges not counted"),
     GaussianSteps(variances=times(lambda m, image: Fraction(1, image.shape[2]))).version(
         "channels not counted"

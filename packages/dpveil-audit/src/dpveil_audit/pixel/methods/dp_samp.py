@@ -26,8 +26,8 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
 from dpveil_audit.distributions import laplace_distribution
 from dpveil_audit.divergence import ProductLaw
-from dpveil_audit.engine import BY_DRAWS, BY_LAW, Drawn, Level, Version
-from dpveil_audit.pixel.case import Case, Image, Images, Releases, method_audit, one_by_one, version
+from dpveil_audit.engine import BY_LAW, Drawn, Level, Version
+from dpveil_audit.pixel.case import Case, Image, Images, Releases, method_audit, version
 
 LEVELS: Final = 256
 WORD: Final = 2**64
@@ -49,7 +49,6 @@ def threshold(method: DPSamp, count: int, total: int, pixels: int) -> int:
 
 
 def as_released(method: DPSamp, count: int, total: int, pixels: int) -> float:
-    """Return the probability by the method itself."""
     return threshold(method, count, total, pixels) / WORD
 
 
@@ -148,13 +147,12 @@ class Sampling:
     """One way to sample with private clusters: intact, or a mutant with one wrong step.
 
     `share` is the fraction of the noise that is added, `used` the method whose sample sizes are taken, and
-    `private` says whether they follow from the true counts; `published` samples as published, without noise.
+    `private` says whether they follow from the true counts.
     """
 
     share: Fraction = Fraction(1)
     used: Callable[[DPSamp], DPSamp] = lambda method: method
     private: bool = False
-    published: bool = False
 
     def version(self, name: str, gates: tuple[str, ...] = ()) -> Version:
         return version(name, self.distribution, self.outcomes, gates=gates)
@@ -164,9 +162,7 @@ class Sampling:
         return joint_distribution(self.used(method), images, scale, as_released, self.private)
 
     def releases(self, method: DPSamp, image: Image, count: int, bits: BitSource) -> Releases:
-        """Return `count` independent releases; without private clusters the method's own."""
-        if method.rate is None:
-            return one_by_one(method, image, count, bits)
+        """Return `count` independent releases."""
         shown = self._draw(method, image, count, bits)[1]
         masks, at = np.unique(shown, axis=0, return_inverse=True)
         return np.stack([interpolate(image, mask.reshape(image.shape[:2])) for mask in masks])[at.ravel()]
@@ -186,8 +182,6 @@ class Sampling:
         """Return clipped noisy counts, and which pixels are shown."""
         levels = intensities(image)
         true, flat = histogram(levels), levels.ravel()
-        if self.published:
-            return np.repeat(true[None], count, axis=0), _published_sets(method, true, flat, count, bits)
         scale = self.share * method.count_scale(flat.size)
         noise = discrete_laplace(scale, count * LEVELS, bits).reshape(count, LEVELS)
         noisy = np.clip(true + noise, 0, flat.size)
@@ -207,17 +201,6 @@ def _thresholds(
     return np.array(found, np.uint64)[at.reshape(both.shape)]
 
 
-def _published_sets(
-    method: DPSamp, counts: Counts, levels: Int64[np.ndarray, " pixels"], count: int, bits: BitSource
-) -> Bool[np.ndarray, "n pixels"]:
-    """Return uniformly random sets of pixels of each intensity, as many as its true count allows."""
-    shown = np.zeros((count, len(levels)), bool)
-    for level, (x, of) in method.numbers_shown(counts, len(levels)).items():
-        ranks = bits.words(count * of).reshape(count, of).argsort(axis=1).argsort(axis=1)
-        shown[:, levels == level] = ranks < x
-    return shown
-
-
 def _rate_for_each(method: DPSamp) -> DPSamp:
     """Show each of m pixels with the probability δ that is allowed for all of them together."""
     return replace(method, rate=any_of(method.rate or Fraction(0), method.neighbourhood or 1))
@@ -225,7 +208,6 @@ def _rate_for_each(method: DPSamp) -> DPSamp:
 
 INTACT: Final = Sampling()
 MUTANTS: Final = (
-    Sampling(published=True).version("as published, claimed private", BY_DRAWS),
     Sampling(share=Fraction(1, 2)).version("sensitivity halved", BY_LAW),
     Sampling(used=lambda method: replace(method, rate="0.999999")).version("rate ignored", BY_LAW),
     Sampling(private=True).version("sample sizes from true counts"),
@@ -234,14 +216,11 @@ MUTANTS: Final = (
 
 
 def levels() -> dict[str, Level]:
-    """Return the settings: distinguishable neighbours as published, and the promise with private clusters."""
+    """Return the settings of the promise with private clusters; as published there is none (erratum E5)."""
 
     def sound_case(h: int, w: int, c: int, m: int | None, e: int, rate: str, *levels: int) -> Case:
         method = DPSamp(epsilon=e, clusters=LEVELS, neighbourhood=m, private_clusters=True, rate=rate)
         return Case(h, w, c, method, levels or (0, 255))
-
-    def published_setting(e: int) -> Drawn:
-        return Drawn(Case(1, 2, 1, DPSamp(epsilon=e, clusters=1, neighbourhood=1)), 1000)
 
     exact = (
         sound_case(1, 2, 1, 1, 7, "0.25"),
@@ -255,8 +234,9 @@ def levels() -> dict[str, Level]:
         Drawn(sound_case(1, 2, 1, 1, 2, "0.1"), 4000),
         Drawn(sound_case(1, 2, 3, 1, 2, "0.2"), 2000),
     )
-    quick = Level(exact, drawn, (published_setting(1), published_setting(100)))
-    return quick.levels((sound_case(1, 3, 1, None, 20, "0.2"), sound_case(1, 3, 1, 1, 3, "0.2")))
+    return Level(exact, drawn).levels(
+        (sound_case(1, 3, 1, None, 20, "0.2"), sound_case(1, 3, 1, 1, 3, "0.2"))
+    )
 
 
 AUDIT: Final = method_audit(

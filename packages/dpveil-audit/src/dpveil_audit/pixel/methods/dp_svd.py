@@ -87,7 +87,6 @@ class SpectrumSteps:
 
 
 def rank_of(method: Method, image: Image) -> int:
-    """Return how many singular values of each channel are kept."""
     kept: int = min(method.rank, *image.shape[:2])
     return kept
 

@@ -27,7 +27,6 @@ Row = Callable[[int], Masses]
 
 
 def draws(method: MSEExponential, size: Size) -> int:
-    """Return how many levels are drawn, in all channels."""
     return len(cells(size[0], size[1], method.block)) * size[2]
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Int64
 
-from dpveil.accounting.zcdp import laplace_scale, merge_shifts
+from dpveil.accounting.zcdp import laplace_scale
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, expand_cells, fullest_cells, mean_levels
 from dpveil.noise.bits import BitSource
@@ -83,7 +83,6 @@ class Steps:
         return version(name, self.distribution, self.releases, sums=self.law_of_sums, **more)
 
     def parameters(self, method: Method, size: Size) -> list[Fraction]:
-        """Return the parameter of the noise of every cell, row by row."""
         whole, count = self.parameter(method, size), method_areas(method, size).size
         shares = [Fraction(1)] * count if self.share is None else self.share(method, size)
         return [whole * share**self.kind.power for share in shares]
@@ -275,7 +274,6 @@ def mutants(own: Steps, gates: dict[str, tuple[str, ...]], calibrations: dict[st
             areas=lambda method, size: np.ones_like(method_areas(method, size)),
         ),
         "one draw for all cells": replace(own, change=lambda z: np.broadcast_to(z[:1], z.shape)),
-        "one draw for all channels": replace(own, change=lambda z: np.broadcast_to(z[..., :1], z.shape)),
         "last cell without noise": replace(own, change=_last_silent),
         "one-sided noise": replace(own, change=np.abs),
         "columns over the wrong axis": replace(own, spoil=_wrong_axis),
@@ -309,26 +307,9 @@ def _spread_over_cells(method: DPPix, size: Size) -> Fraction:
     return laplace_scale(epsilon, delta, ((TOP, _changed(method, size) * size[2]),))
 
 
-def _delta_for_each(method: DPPix, size: Size) -> Fraction:
-    epsilon, delta, _ = method.budget
-    if epsilon is None or delta is None:
-        return _scale(method, size)
-    moved = fullest_cells(size[0], size[1], method.block, method.neighbourhood)
-    shifts = merge_shifts({shift: count * size[2] for shift, count in moved.items()})
-    return laplace_scale(epsilon, min(Fraction(9, 10), sum(count for _, count in shifts) * delta), shifts)
-
-
 def _squares(method: DPPixGaussian, size: Size) -> int:
     moved = fullest_cells(size[0], size[1], method.block, method.neighbourhood)
     return size[2] * sum(shift**2 * count for shift, count in moved.items())
-
-
-def _decimal_logarithm(method: DPPixGaussian, size: Size) -> Fraction:
-    if method.epsilon is None or method.delta is None:
-        return _variance(method, size)
-    log = math.log10(1 / Fraction(method.delta))
-    rho = (math.sqrt(log + float(method.epsilon)) - math.sqrt(log)) ** 2
-    return _squares(method, size) / Fraction(2 * rho)
 
 
 def _audit(
@@ -376,9 +357,8 @@ AUDITS: Final = (
             {},
             {
                 "channels not counted": lambda method, size: _scale(method, (size[0], size[1], 1)),
-                # those of (ε, δ) alone change nothing for a pure promise
+                # that of (ε, δ) alone changes nothing for a pure promise
                 "(ε, δ): changed pixels spread over cells": _spread_over_cells,
-                "(ε, δ): δ for every cell and channel": _delta_for_each,
             },
         ),
         right_scale,
@@ -425,7 +405,6 @@ AUDITS: Final = (
             {
                 "noise ×0.8": BY_LAW,
                 "means rounded before noise": ("exact",),
-                "(ε, δ): decimal logarithm of 1/δ": BY_LAW,
             },
             {
                 "channels not counted": lambda m, s: _variance(m, s) / s[2],
@@ -433,7 +412,6 @@ AUDITS: Final = (
                 "changed pixels spread over cells": lambda m, s: (
                     _variance(m, s) * TOP**2 * s[2] * _changed(m, s) / _squares(m, s)
                 ),
-                "(ε, δ): decimal logarithm of 1/δ": _decimal_logarithm,
             },
         ),
         right_variance,
