@@ -209,7 +209,7 @@ def test_the_ledger_knows_the_set_that_it_paid_for(made, shell, tmp_path, budget
         assert (code, paid["sha256"], paid["paid_by"]) == (0, digest, ["album"])
     code, answer, _ = shell("ledger", "history", "--ledger", URL, "--json")
     assert [entry["kind"] for entry in json.loads(answer)["entries"]][-2:] == ["debit", "stored"]
-    assert f"; sha256 {digest[:12]}" in shell("verify", "made", "-v")[1]
+    assert f"; sha256 {digest[:12]}\n" in shell("verify", "made", "-v")[1]
     code, answer, _ = shell(*check, "made/000001.png", "--json")
     (failed,) = json.loads(answer)["failed"]
     assert (code, failed["error"].startswith("the file has no certificate")) == (1, True)

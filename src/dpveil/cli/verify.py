@@ -148,7 +148,7 @@ def _lines(several: Sequence[Verification], least: str | None, voice: Voice) -> 
             yield f"{SOUND:<13} {path}  {escape_text('; '.join(dict.fromkeys([together, *common])))}"
         return
     texts = (
-        _with_notes(standing(one, least), [note for note in one.notes if note != _share(one)])
+        "; ".join([standing(one, least), *(note for note in one.notes if note != _share(one))])
         for one in sound
     )
     for text, count in Counter(texts).most_common(MOST_LINES):
@@ -268,11 +268,7 @@ def _line(result: Verification, least: str | None, voice: Voice) -> str:
     # Everything printed here is recomputed: texts of the certificate are untrusted.
     known = [f"sha256 {result.sha256[:12]}"] if result.sha256 and voice.verbose else []
     notes = [note for note in result.notes if voice.verbose or note != _share(result)]
-    return f"{SOUND:<13} {path}  " + _with_notes("; ".join([standing(result, least), *known]), notes)
-
-
-def _with_notes(text: str, notes: Sequence[str]) -> str:
-    return text + f". Note: {'; '.join(notes)}" * bool(notes)
+    return f"{SOUND:<13} {path}  " + "; ".join([standing(result, least), *notes, *known])
 
 
 def _share(result: Verification) -> str:
