@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
 
 from dpveil.attacks import Background, View, identification_rates
 from dpveil.attacks.base import CONTEXT, PLACEMENT, has_extra
 from dpveil.attacks.faces import Embedding, largest_face
-from dpveil.attacks.super_resolution import Inverse, Restored
+from dpveil.attacks.super_resolution import Restored
 from dpveil.attacks.surroundings import Context, Placement
 from dpveil.attacks.vectors import PixelDiscriminant
-from dpveil.core.registry import ATTACKS
 from people_made import background, picture, view
 
 PEOPLE = 8
-OF_PIXELS = [
-    "pixels",
-    "restored",
-    pytest.param(
-        "network",
-        marks=pytest.mark.skipif(find_spec("torch") is None, reason="needs pip install 'dpveil[attacks]'"),
-    ),
-]
 
 
 def probes() -> tuple[list[View], list[str]]:
     return [view(picture(p, 90 + k)) for p in range(PEOPLE) for k in range(2)], [
         f"person {p}" for p in range(PEOPLE) for _ in range(2)
     ]
-
-
-@pytest.mark.parametrize("name", OF_PIXELS)
-def test_people_are_named_by_clean_pictures_and_guessed_from_grey_ones(name: str) -> None:
-    seen, people = probes()
-    fitted = ATTACKS[name]().fit(background(PEOPLE))
-    assert identification_rates(fitted.score(seen), people).mean() == 1
-    grey = [view(np.full_like(one.image, 128)) for one in seen]
-    assert identification_rates(fitted.score(grey), people).mean() <= 0.25
 
 
 def test_a_parrot_learns_from_releases_and_names_by_them() -> None:
@@ -53,14 +33,6 @@ def test_a_parrot_learns_from_releases_and_names_by_them() -> None:
         assert identification_rates(knows.score(released), people).mean() == 1
         naive = attack.fit(clean)
         assert identification_rates(naive.score(released), people).mean() < 0.5
-
-
-def test_an_inverse_undoes_a_linear_map() -> None:
-    rng = np.random.default_rng(0)
-    clean, mixed = rng.normal(size=(300, 6)), rng.normal(size=(6, 6))
-    inverse = Inverse.of(clean @ mixed + 3, clean)
-    found = inverse.undo(clean[:20] @ mixed + 3)
-    assert np.abs(found - clean[:20]).mean() < 0.3 * np.abs(clean[:20]).mean()
 
 
 def framed(person: int, box: tuple[int, int, int, int], *, inside: int = 0, outside: int = 100) -> View:
@@ -91,7 +63,7 @@ def test_the_context_is_not_the_place_and_the_place_is_not_the_context() -> None
 def test_an_embedding_is_of_the_largest_face_and_missing_without_one() -> None:
     """Kept embeddings are those of the same picture alone."""
     data = pytest.importorskip("skimage.data", reason="needs pip install 'dpveil[demo]'")
-    photo = np.asarray(data.astronaut())
+    photo = np.asarray(data.astronaut())[:200, 120:320]
     noise = np.random.default_rng(0).integers(0, 256, photo.shape, np.uint8)
     lighter = np.minimum(photo.astype(int) + 25, 255).astype(np.uint8)
     first, none, other, again = Embedding().vectors([view(one) for one in (photo, noise, lighter, photo)])
@@ -100,7 +72,7 @@ def test_an_embedding_is_of_the_largest_face_and_missing_without_one() -> None:
     assert 0 < np.linalg.norm(first - other) < 0.6
     box = largest_face(view(photo))
     assert box is not None
-    assert box.x < 230 < box.x + box.w
+    assert box.x < 110 < box.x + box.w
     assert largest_face(view(noise)) is None
     known = Background(
         *2 * (tuple(view(one) for one in (photo, lighter, noise, noise)),), ("a", "a", "b", "b")

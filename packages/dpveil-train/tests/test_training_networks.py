@@ -25,6 +25,8 @@ from dpveil.errors import InvalidParameter, PhotoError
 from dpveil_train import denoiser, gan, networks, stylegan, upconv
 from dpveil_train.gan import TINY, NetworkOrder, Trainer, train
 
+torch.set_num_threads(1)  # a fork has one thread: it would wait for ever for others of OpenMP
+
 
 @pytest.mark.parametrize("name", HOMES)
 def test_a_training_that_was_taken_up_is_the_one_that_was_not_stopped(name: str, tmp_path: Path) -> None:
