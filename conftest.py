@@ -75,7 +75,7 @@ CHECKED: set[str] = set()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Check shapes in the first case of each test of `SHAPES`: all checks together took a sixth of the time."""
+    """Check shapes in the first case of each test of `SHAPES`: where it is every case, that takes a sixth."""
     test = item.nodeid.partition("[")[0]
     checked = test.startswith(tuple(f"tests/{folder}/" for folder in SHAPES)) and test not in CHECKED
     jaxtyping.config.update("jaxtyping_disable", not checked)
@@ -169,9 +169,9 @@ def _only_read(count: int, seed: int) -> Any:
 @pytest.fixture(scope="session")
 def codecs() -> Any:
     """Every codec, trained on the same made faces in colour and grey, by name and channels."""
-    from made_faces import every_codec
+    from made_faces import Trained
 
-    return every_codec()
+    return Trained()
 
 
 @pytest.fixture(autouse=True)

@@ -53,9 +53,7 @@ def test_every_attack_keeps_the_interface(name):
 
 
 @pytest.mark.parametrize("name", LIGHT)
-@pytest.mark.parametrize(
-    "method", [None, Blur(sigma=3), DPSVD(epsilon=1, rank=4)], ids=str
-)
+@pytest.mark.parametrize("method", [None, Blur(sigma=3), DPSVD(epsilon=1, rank=4)], ids=str)
 def test_pictures_that_show_people_name_them(name, method):
     assert rate(name, method).value >= 0.75
 

@@ -156,6 +156,7 @@ def test_a_broken_guarantee_ends_the_run_with_1_and_names_the_method(
     few = ("--method", "dp-pix", "--epsilon", 100, "--attack", "pixels", "--jobs", 1)
     code, _, err = shell("evaluate", data, "--out", tmp_path / "broken", *few)
     assert code == 1
+    assert "--photos says how many" not in err  # only a full run takes few of each person
     assert "dp-pix (block 8, epsilon 100, neighbourhood 16) breaks its guarantee" in err
     assert "breaks its guarantee" in (tmp_path / "broken" / "report.html").read_text(encoding="utf-8")
     assert callable(alarm)
