@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import jaxtyping
 import pytest
 
 ROOT = Path(__file__).parent
@@ -66,6 +67,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if test in every and (every[test] == 0 or met[test] % every[test]):
             item.add_marker("slow")
         met[test] += 1
+
+
+SHAPES = ("io", "regions", "faces")
+"""The folders of tests in which the shapes of arrays are checked."""
+CHECKED: set[str] = set()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Check shapes in the first case of each test of `SHAPES`: where it is every case, that takes a sixth."""
+    test = item.nodeid.partition("[")[0]
+    checked = test.startswith(tuple(f"tests/{folder}/" for folder in SHAPES)) and test not in CHECKED
+    jaxtyping.config.update("jaxtyping_disable", not checked)
+    CHECKED.add(test)
 
 
 def pytest_collection_finish() -> None:
@@ -132,45 +146,52 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def crops() -> Any:
     """Made faces to train codecs on (for tests/codecs)."""
-    from made_faces import faces
-
-    return faces(90, seed=1)
+    return _only_read(90, seed=1)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def other_crops() -> Any:
     """Made faces that no codec was trained on."""
+    return _only_read(30, seed=2)
+
+
+def _only_read(count: int, seed: int) -> Any:
     from made_faces import faces
 
-    return faces(30, seed=2)
+    made = faces(count, seed=seed)
+    made.flags.writeable = False
+    return made
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def codecs() -> Any:
     """Every codec, trained on the same made faces in colour and grey, by name and channels."""
-    from made_faces import every_codec
+    from made_faces import Trained
 
-    return every_codec()
+    return Trained()
 
 
 @pytest.fixture(autouse=True)
 def _render_the_first_plot(request: pytest.FixtureRequest) -> None:
-    """Rendering took most of the time of the papers' figures: each test renders its first plot alone."""
+    """Rendering took most of the time of the papers' figures: each process renders its first plot alone."""
     if "dpveil-research" not in request.path.parts:
         return
     from matplotlib.figure import Figure
     from PIL import Image
 
-    save, rendered = Figure.savefig, []
+    save = Figure.savefig
 
     def savefig(canvas: Figure, file: Any, **options: Any) -> None:
-        if rendered:
-            Image.new("L", tuple(map(int, canvas.bbox.size))).save(file, "PNG")
+        if RENDERED:
+            Image.new("L", (8, 8)).save(file, "PNG")
         else:
-            rendered.append(canvas)
+            RENDERED.append(canvas)
             save(canvas, file, **options)
 
     request.getfixturevalue("monkeypatch").setattr(Figure, "savefig", savefig)
+
+
+RENDERED: list[Any] = []

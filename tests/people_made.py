@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from dpveil.attacks.base import Background, View
+from dpveil.attacks.base import View
 
 SIDE = 32
 
@@ -22,13 +22,6 @@ def picture(person: int, photo: int, *, noise: float = 12.0) -> np.ndarray:
 def view(image: np.ndarray) -> View:
     """Return what an adversary sees of a picture that was replaced as a whole."""
     return View(image, np.ones(image.shape[:2], np.bool_))
-
-
-def background(people: int = 8, photos: int = 4) -> Background:
-    """Return an attacker's photos, which are its own releases, too."""
-    own = [(person, view(picture(person, photo))) for person in range(people) for photo in range(photos)]
-    views = tuple(one for _, one in own)
-    return Background(views, views, tuple(f"person {person}" for person, _ in own))
 
 
 def folder(root: Path, people: int = 6, photos: int = 5) -> Path:

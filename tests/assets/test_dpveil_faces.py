@@ -54,9 +54,9 @@ def test_its_licence_is_its_own_and_dpveils_distributions_do_not_contain_it():
 
 
 def test_readings_are_what_the_model_reads_in_the_gallery(gallery):
-    read = AttributeModel.load(FILES / "attributes.safetensors").read(gallery.faces)
-    read |= {TONE: tones(gallery.faces)}
-    assert all(np.array_equal(read[name], gallery.readings[name]) for name in VALUES)
+    some = gallery.faces[::4]
+    read = AttributeModel.load(FILES / "attributes.safetensors").read(some) | {TONE: tones(some)}
+    assert all(np.array_equal(read[name], gallery.readings[name][::4]) for name in VALUES)
     yaws = [yaw_of(face, Frame(128)) for face in gallery.faces[::64]]
     assert np.abs(yaws - gallery.yaws[::64]).max() <= STEP / 2
     assert gallery.digest == DEFAULT

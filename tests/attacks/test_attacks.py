@@ -14,7 +14,7 @@ from dpveil.attacks.joint import attack, missing
 from dpveil.attacks.measures import identification
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.pixel import DPSVD, Blur, DPPix, DPSamp, Fill, Mosaic, Snow
+from dpveil.mechanisms.pixel import DPSVD, Blur, DPPix, Fill, Mosaic
 
 LIGHT = ("pixels", "eigenfaces", "shown", "subspaces", "restored")
 ALL = tuple(ATTACKS.rows)
@@ -56,12 +56,6 @@ def test_every_attack_keeps_the_interface(name):
 @pytest.mark.parametrize("method", [None, Blur(sigma=3), DPSVD(epsilon=1, rank=4)], ids=str)
 def test_pictures_that_show_people_name_them(name, method):
     assert rate(name, method).value >= 0.75
-
-
-@pytest.mark.parametrize("name", ["pixels", "shown"])
-def test_snow_and_samples_name_people(name):
-    assert rate(name, Snow(delta="0.2")).value >= 0.75
-    assert rate(name, DPSamp(epsilon=20, clusters=16, neighbourhood=1)).value >= 0.4
 
 
 @pytest.mark.parametrize("name", LIGHT)

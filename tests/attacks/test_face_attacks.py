@@ -10,10 +10,11 @@ import pytest
 from crowd import face, sides, view
 from PIL import Image
 from scipy.stats import binom
+from skimage import data
 
 from dpveil.attacks import faces
-from dpveil.attacks.base import Memo
-from dpveil.attacks.faces import Embedding, EmbeddingParrot
+from dpveil.attacks.base import Background, Memo
+from dpveil.attacks.faces import Embedding, EmbeddingParrot, largest_face
 from dpveil.attacks.joint import attack, missing
 from dpveil.attacks.measures import Verified, by_person, identification
 from dpveil.core.region import Box
@@ -86,6 +87,29 @@ def test_files_that_are_no_networks_are_refused(tmp_path, found):
     short = network(tmp_path / "short.onnx", np.ones((3, 2)))
     with pytest.raises(ModelError, match="gives 2 numbers"):
         Embedding(short).fit(background)
+
+
+@needs_models
+def test_an_embedding_is_of_the_largest_face_and_missing_without_one():
+    """Kept embeddings are those of the same picture alone."""
+    photo = np.asarray(data.astronaut())[:200, 120:320]
+    noise = np.random.default_rng(0).integers(0, 256, photo.shape, np.uint8)
+    lighter = np.minimum(photo.astype(int) + 25, 255).astype(np.uint8)
+    first, none, other, again = Embedding().vectors([view(one) for one in (photo, noise, lighter, photo)])
+    assert np.isnan(none).all()
+    assert (first == again).all()
+    assert 0 < np.linalg.norm(first - other) < 0.6
+    box = largest_face(view(photo))
+    assert box is not None
+    assert box.x < 110 < box.x + box.w
+    assert largest_face(view(noise)) is None
+    known = Background(
+        *2 * (tuple(view(one) for one in (photo, lighter, noise, noise)),), ("a", "a", "b", "b")
+    )
+    scores = Embedding().fit(known).score([view(photo), view(noise)])
+    assert scores.names == ("a", "b")
+    assert scores.likeness[0, 0] > scores.likeness[0, 1], "nobody has a face of b"
+    assert np.isnan(scores.likeness[1]).all()
 
 
 def test_a_picture_is_looked_at_once():

@@ -63,7 +63,7 @@ def test_a_photo_without_a_face_is_for_the_other_methods(cli):
     assert "if_none" not in err
     assert "face" in left[0]
     assert "--threshold" in left[0] or "install" in left[0]
-    code, out, err = cli("a.png", "--regions", "faces", "--epsilon", "1", "--force")
+    code, out, err = cli("a.png", "--regions", "faces", "--method", "dp-pix", "--epsilon", "1", "--force")
     assert (code, out) == (1, "") if "install" not in left[0] else (code, out)
     assert "no face was found" in err or "install" in left[0]
 

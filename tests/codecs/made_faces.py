@@ -70,9 +70,11 @@ def trained(name: str, channels: int) -> Any:
     return train(TABLE[name], source_of(which))
 
 
-def every_codec() -> dict[tuple[str, int], Any]:
-    """Return every codec of the table for colour and grey, each trained once."""
-    return {(name, channels): trained(name, channels) for name in TRAINERS for channels in (1, 3)}
+class Trained(dict[tuple[str, int], Any]):
+    """Codecs by name and channels, each trained on the same made faces when it is asked for first."""
+
+    def __missing__(self, key: tuple[str, int]) -> Any:
+        return trained(*key)
 
 
 def damages(array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:

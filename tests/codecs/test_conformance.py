@@ -134,11 +134,11 @@ def test_bounds_hold_the_training_codes(codecs, crops, case):
 
 
 @each
-@pytest.mark.parametrize("clip", [-1, 41, 50, "1e9", "many", True, float("nan"), None])
-def test_bounds_refuse_other_clips(codecs, case, clip):
-    with pytest.raises(InvalidParameter) as refusal:
-        codecs[case].statistics.bounds(clip)
-    assert refusal.value.hint
+def test_bounds_refuse_other_clips(codecs, case):
+    for clip in (-1, 41, 50, "1e9", "many", True, float("nan"), None):
+        with pytest.raises(InvalidParameter) as refusal:
+            codecs[case].statistics.bounds(clip)
+        assert refusal.value.hint
 
 
 @each
@@ -173,33 +173,16 @@ def test_codes_beyond_training_are_clipped(codecs, case):
 
 
 @each
-@pytest.mark.parametrize("change", ["type", "flat", "size", "channels", "one"])
-def test_crops_of_another_domain_are_refused(codecs, crops, case, change):
-    some = of_channels(crops, case[1])[:2]
-    wrong = {
-        "type": some.astype(np.float64),
-        "flat": some.reshape(2, -1),
-        "size": some[:, 1:],
-        "channels": np.concatenate([some, some], axis=3),
-        "one": some[0],
-    }[change]
-    with pytest.raises(InvalidParameter, match="crops"):
-        codecs[case].encode(wrong)
-
-
-@each
-@pytest.mark.parametrize("change", ["short", "one", "nan", "inf"])
-def test_codes_of_another_domain_are_refused(codecs, case, change):
-    codec = codecs[case]
+def test_crops_and_codes_of_another_domain_are_refused(codecs, crops, case):
+    codec, some = codecs[case], of_channels(crops, case[1])[:2]
+    doubled = np.concatenate([some, some], axis=3)
+    for wrong in (some.astype(np.float64), some.reshape(2, -1), some[:, 1:], doubled, some[0]):
+        with pytest.raises(InvalidParameter, match="crops"):
+            codec.encode(wrong)
     codes = np.zeros((2, codec.length))
-    wrong = {
-        "short": codes[:, 1:],
-        "one": codes[0],
-        "nan": np.where(np.eye(2, codec.length), np.nan, codes),
-        "inf": codes - np.inf,
-    }[change]
-    with pytest.raises(InvalidParameter, match="codes"):
-        codec.decode(wrong)
+    for wrong in (codes[:, 1:], codes[0], np.where(np.eye(2, codec.length), np.nan, codes), codes - np.inf):
+        with pytest.raises(InvalidParameter, match="codes"):
+            codec.decode(wrong)
 
 
 @pytest.mark.parametrize("name", LEARNED)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -306,6 +307,18 @@ def test_paste_replaces_only_what_the_mask_covers():
     assert changed == [[1, 2], [2, 3]]
     assert region.pixels == 2
     assert region.record.in_words() == "mask: 2×2 pixels at 2,1, of which 2 are replaced"
+
+
+def test_regions_meet_where_both_replace_a_pixel():
+    def pixels(region):
+        canvas = np.zeros((11, 11), bool)
+        canvas[region.box.slices] = True if region.mask is None else region.mask
+        return canvas
+
+    masks = (None, np.eye(3, dtype=bool), np.eye(3, dtype=bool)[::-1])
+    for mask, other, x, y in product(masks, masks, range(9), range(9)):
+        one, two = Region(Box(4, 4, 3, 3), mask), Region(Box(x, y, 3, 3), other)
+        assert one.meets(two) == two.meets(one) == (pixels(one) & pixels(two)).any()
 
 
 @pytest.mark.parametrize("mask", [np.ones((3, 2), bool), np.zeros((2, 2), bool), np.ones((2, 2), np.uint8)])

@@ -6,6 +6,7 @@ import io
 import json
 import tarfile
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -34,16 +35,22 @@ def face(gender, band, seed):
     return np.clip(picture, 0, 255).astype(np.uint8)
 
 
+@cache
 def made(count, seed):
     labels = {"gender": np.arange(count) % 2, "age": np.arange(count) // 2 % 4}
     crops = [face(g, a, seed + i) for i, (g, a) in enumerate(zip(*labels.values(), strict=True))]
     return np.stack(crops), labels
 
 
+@cache
+def features_of_made():
+    return features(made(COUNT, 0)[0])
+
+
 @pytest.fixture(scope="module")
 def model():
-    crops, labels = made(COUNT, 0)
-    return fit_attributes(features(crops), labels, TOLD, card=CARD, seed=1, units=16, epochs=40)
+    labels = made(COUNT, 0)[1]
+    return fit_attributes(features_of_made(), labels, TOLD, card=CARD, seed=1, units=16, epochs=40)
 
 
 def test_it_learns_shapes_and_tones_that_it_has_not_seen(model):
@@ -59,27 +66,27 @@ def test_it_learns_shapes_and_tones_that_it_has_not_seen(model):
 
 def test_labels_that_are_not_known_teach_nothing():
     """One half's genders are not known, and would be wrong; ages are known of both."""
-    crops, labels = made(COUNT, 0)
+    labels = made(COUNT, 0)[1]
     half = np.arange(COUNT) % 4 < 2
     hidden = {**labels, "gender": np.where(half, labels["gender"], UNKNOWN)}
     wrong = {**labels, "gender": np.where(half, labels["gender"], 1 - labels["gender"])}
     seen, truth = made(40, 1000)
     right = []
     for told in (hidden, wrong):
-        own = fit_attributes(features(crops), told, TOLD, card=CARD, seed=1, units=16, epochs=20)
+        own = fit_attributes(features_of_made(), told, TOLD, card=CARD, seed=1, units=16, epochs=20)
         right.append(np.mean(own.read(seen)["gender"] == truth["gender"]))
     assert right[0] == 1
     assert right[1] < 0.9
 
 
 def test_same_seed_same_model_and_another_seed_another_one(model):
-    crops, labels = made(COUNT, 0)
-    again = fit_attributes(features(crops), labels, TOLD, card=CARD, seed=1, units=16, epochs=40)
+    labels = made(COUNT, 0)[1]
+    again = fit_attributes(features_of_made(), labels, TOLD, card=CARD, seed=1, units=16, epochs=40)
     assert encode_file(again) == encode_file(model)
-    other = fit_attributes(features(crops), labels, TOLD, card=CARD, seed=2, units=16, epochs=1)
+    other = fit_attributes(features_of_made(), labels, TOLD, card=CARD, seed=2, units=16, epochs=1)
     assert encode_file(other)[1] != model.digest
     with pytest.raises(InvalidParameter, match=str(LEAST)):
-        fit_attributes(features(crops[:9]), labels, TOLD, card=CARD, seed=1)
+        fit_attributes(features_of_made()[:9], labels, TOLD, card=CARD, seed=1)
 
 
 def test_what_is_read_from_a_file_is_what_was_written(model, tmp_path):

@@ -38,7 +38,7 @@ def written_by(triangles, nearest, size):
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.97, "row", "diagonal"])
 def test_triangles_own_every_pixel_exactly_once(share):
     for seed in range(60):
-        height, width = np.random.default_rng(seed).integers(1, 40, 2)
+        height, width = np.random.default_rng(seed).integers(1, 24, 2)
         shown = np.zeros((height, width), bool)
         if share == "row":
             shown[seed % height] = some(width, 0.5, seed)
@@ -140,7 +140,7 @@ def test_pieces_that_are_all_shown_or_in_one_row_are_halved(monkeypatch):
 def test_compiled_and_plain_paint_the_same_picture(channels, monkeypatch):
     backend.compile_now()
     for seed in range(8):
-        height, width = np.random.default_rng(seed).integers(1, 70, 2)
+        height, width = np.random.default_rng(seed).integers(1, 40, 2)
         image = unsafe.integers(0, 256, (height, width, channels), dtype=np.uint8)
         shown = some((height, width), (0.01, 0.1, 0.4, 0.9)[seed % 4], seed)
         monkeypatch.setattr(module, "FEWEST_POINTS", (20, 500)[seed % 2])

@@ -63,7 +63,9 @@ def command(folder: Path, *arguments: str, site: Path | None = None) -> subproce
     )
 
 
-def test_the_tutorials_method_is_installed_released_with_verified_and_missed(tmp_path, photo):
+def test_the_tutorials_method_is_installed_released_with_verified_and_missed(
+    tmp_path, photo, capsys, monkeypatch
+):
     """Whoever follows CONTRIBUTING.md in a package of their own has a method like any other."""
     site = tmp_path / "site"
     groups = {"dpveil.methods": {"noisy-mean": "noisy_mean:NoisyMean"}}
@@ -78,13 +80,13 @@ def test_the_tutorials_method_is_installed_released_with_verified_and_missed(tmp
     assert [row["name"] for row in listed] == [*METHODS.rows, "noisy-mean"]
     assert listed[-1]["parameters"] == {"epsilon": "required"}
 
-    missed = command(tmp_path, "verify", "out.png")
-    assert missed.returncode == 1
-    assert "'noisy-mean' is neither in this version" in missed.stdout + missed.stderr
-    assert "(dpveil.methods)" in missed.stdout + missed.stderr
-    refused = command(tmp_path, *release, "--force")
-    assert refused.returncode == 2
-    assert "unknown method 'noisy-mean'" in refused.stderr
+    monkeypatch.chdir(tmp_path)
+    assert run(["verify", "out.png"]) == 1
+    missed = "".join(capsys.readouterr())
+    assert "'noisy-mean' is neither in this version" in missed
+    assert "(dpveil.methods)" in missed
+    assert run([*release, "--force"]) == 2
+    assert "unknown method 'noisy-mean'" in capsys.readouterr().err
 
 
 def test_an_altered_certificate_of_a_plugin_does_not_verify(installed, tmp_path):

@@ -96,7 +96,7 @@ def test_a_release_follows_from_the_code_and_what_is_told(monkeypatch: pytest.Mo
 
 
 def test_a_network_learns_whose_releases_it_is_shown() -> None:
-    people, photos = 4, 12
+    people, photos = 4, 4
     learned = np.stack([picture(p, n) for p in range(people) for n in range(photos)])
     shown = np.stack([picture(p, photos) for p in range(people)])
     assert taught(learned, np.repeat(np.arange(people), photos), shown, np.arange(people)).mean() >= 0.5

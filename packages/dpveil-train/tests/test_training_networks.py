@@ -26,6 +26,8 @@ from dpveil_train import denoiser, gan, networks, stylegan, upconv
 from dpveil_train.gan import TINY, Trainer, train
 from dpveil_train.networks import NetworkOrder
 
+torch.set_num_threads(1)  # a fork has one thread: it would wait for ever for others of OpenMP
+
 
 @pytest.mark.parametrize("name", HOMES)
 def test_a_training_that_was_taken_up_is_the_one_that_was_not_stopped(name: str, tmp_path: Path) -> None:

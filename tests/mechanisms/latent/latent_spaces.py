@@ -66,18 +66,17 @@ def worst(scales: Any, steps: int) -> tuple[float, float]:
     d is the mean of the differences of two points as parts of the box.
     """
     m = len(scales((0,) * 64))
-    points = list(product(range(steps + 1), repeat=m))
-    logs = []
+    points, every = list(product(range(steps + 1), repeat=m)), []
     for point in points:
         laws = [np.log(clipped_law(at, scale, steps)) for at, scale in zip(point, scales(point), strict=True)]
         total = laws[0]
         for law in laws[1:]:
             total = np.add.outer(total, law)
-        logs.append(total.ravel())
-    most = per_distance = 0.0
-    for (first, a), (second, b) in product(zip(points, logs, strict=True), repeat=2):
-        if first != second:
-            ratio = float(np.max(a - b))
-            distance = np.mean(np.abs(np.subtract(first, second))) / steps
-            most, per_distance = max(most, ratio), max(per_distance, ratio / distance)
+        every.append(total.ravel())
+    logs, places, most, per_distance = np.array(every), np.array(points), 0.0, 0.0
+    for row, at in zip(logs, places, strict=True):
+        ratios, distances = (row - logs).max(axis=1), np.abs(at - places).mean(axis=1) / steps
+        others = distances > 0
+        most = max(most, float(ratios.max()))
+        per_distance = max(per_distance, float((ratios[others] / distances[others]).max()))
     return most, per_distance

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 from itertools import combinations, product
 
 import mpmath
@@ -116,13 +117,16 @@ def matrices(draw):
     return rows, [draw(st.integers(-5, 5)), *steps]
 
 
+log_once = cache(log_above)
+
+
 def brute(matrix, points, allowed):
     """The largest log-ratio over all pairs of answers and all responses, from fractions."""
     found = [Fraction(0)]
     for i, j in combinations(range(len(points)), 2):
         if allowed(int(points[j] - points[i])):
             for a, b in zip(matrix.weights[i], matrix.weights[j], strict=True):
-                found.append(log_above(Fraction(max(a, b), min(a, b))) / allowed(int(points[j] - points[i])))
+                found.append(log_once(Fraction(max(a, b), min(a, b))) / allowed(int(points[j] - points[i])))
     return max(found)
 
 
@@ -238,9 +242,7 @@ def weight(noise, z):
     """The definition: e^(-|z|/scale), or e^-ε a stair, the first of which ends before `inner`."""
     if isinstance(noise, LaplaceNoise):
         return mpmath.exp(-mpmath.mpf(abs(z)) * noise.scale.denominator / noise.scale.numerator)
-    height, end = 0, noise.inner
-    while abs(z) >= end:
-        height, end = height + 1, end + noise.reach
+    height = max(0, (abs(z) - noise.inner) // noise.reach + 1)
     return mpmath.exp(-height * mpmath.mpf(noise.epsilon.numerator) / noise.epsilon.denominator)
 
 
