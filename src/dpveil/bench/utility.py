@@ -207,12 +207,9 @@ def measure_all(
     pairs = list(zip(photos, releases, strict=True))
     return {
         name: tuple(
-            None if b is None else _round_value(UTILITIES[name].alone(np.broadcast_to(a, b.shape), b))
+            None if value is None else round(float(value), 9)
             for a, b in pairs
+            for value in [None if b is None else UTILITIES[name].alone(np.broadcast_to(a, b.shape), b)]
         )
         for name in names
     }
-
-
-def _round_value(value: float | None) -> float | None:
-    return None if value is None else round(float(value), 9)
