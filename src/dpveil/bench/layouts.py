@@ -190,11 +190,6 @@ LAYOUTS: Final = (
         _by_itself,
         unnamed=True,
     ),
-    Layout(
-        "folders",
-        "a folder for each: AT&T, LFW, FaceScrub, PubFig, your own",
-        Path.is_dir,
-        _by_folder,
-    ),
+    Layout("folders", "a folder for each: AT&T, LFW, FaceScrub, PubFig, your own", Path.is_dir, _by_folder),
 )
 """Layouts, the first that fits is taken."""

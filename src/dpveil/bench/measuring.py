@@ -11,11 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
-from dpveil.attacks.measures import (
-    Verified,
-    identification_rates,
-    verification_rates,
-)
+from dpveil.attacks.measures import Verified, identification_rates, verification_rates
 from dpveil.bench.bounds import bound, up
 from dpveil.bench.cells import DIGITS, PARTS, WHOLE, Cell, depends_on, round_values
 from dpveil.bench.data import Dataset, split

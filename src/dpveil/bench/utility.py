@@ -164,12 +164,7 @@ ROWS: Final = (
     Utility("ssim", "", "more", "structural similarity, windows of 7 × 7 pixels", _pixels(ssim)),
     Utility("ms-ssim", "", "more", "structural similarity at up to five scales", _pixels(ms_ssim)),
     Utility(
-        "face-found",
-        "",
-        "more",
-        "a face is found where the photo shows one",
-        face_detection,
-        extras=FACES,
+        "face-found", "", "more", "a face is found where the photo shows one", face_detection, extras=FACES
     ),
     Utility(
         "landmarks",

@@ -27,14 +27,7 @@ from dpveil.cli.say import Voice
 from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.region_origin import FACE, MASK, PLATE, TEXT, WHOLE
-from dpveil.errors import (
-    BudgetRefused,
-    DPVeilError,
-    OutputError,
-    PhotoError,
-    TooWeak,
-    UsageError,
-)
+from dpveil.errors import BudgetRefused, DPVeilError, OutputError, PhotoError, TooWeak, UsageError
 from dpveil.io.names import show_path
 from dpveil.release.saving import is_clip
 from dpveil.release.words import NO_PROMISE, in_short, linked_faces_clause

@@ -503,10 +503,7 @@ def _labels(classes: Any, y: Any) -> tuple[Any, Int64[np.ndarray, " records"]]:
         raise InvalidParameter("classes", None, "are not a list of labels", hint="such as ['no', 'yes']")
     if not np.isin(y, known).all():
         raise InvalidParameter(
-            "classes",
-            None,
-            "lack the label of some record",
-            hint="list all, or leave such records out",
+            "classes", None, "lack the label of some record", hint="list all, or leave such records out"
         )
     return known, np.searchsorted(known, y).astype(np.int64)
 

@@ -179,11 +179,7 @@ Trusted = PublicKey | str | Path | Sequence[PublicKey | str | Path] | None
 
 
 def verify(
-    path: str | Path,
-    *,
-    max_pixels: int = MAX_PIXELS,
-    at_least: str | None = None,
-    trust: Trusted = None,
+    path: str | Path, *, max_pixels: int = MAX_PIXELS, at_least: str | None = None, trust: Trusted = None
 ) -> Verification:
     """Return whether the image file at `path`, which may also name its certificate, fits its certificate.
 
@@ -222,11 +218,7 @@ def verify_file(
 
 
 def verify_pair(
-    pair: ReleaseFiles,
-    *,
-    max_pixels: int = MAX_PIXELS,
-    at_least: str | None = None,
-    trust: Trusted = None,
+    pair: ReleaseFiles, *, max_pixels: int = MAX_PIXELS, at_least: str | None = None, trust: Trusted = None
 ) -> Verification:
     """Return whether an image fits its certificate, as `verify` does, wherever the two are."""
     wanted = check_requirements(at_least, trust)

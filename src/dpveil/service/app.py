@@ -118,10 +118,7 @@ Asking = Annotated[Caller, Depends(_caller)]
     "/v1/releases",
     **address(
         "release",
-        {
-            201: ("The release.", schemas.PaidRelease),
-            202: ("A job makes the release.", schemas.Job),
-        },
+        {201: ("The release.", schemas.PaidRelease), 202: ("A job makes the release.", schemas.Job)},
         (*SENDING, 409, 410),
         schemas.UPLOAD,
     ),

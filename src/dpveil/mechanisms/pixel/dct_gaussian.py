@@ -16,14 +16,7 @@ from dpveil.core.array_types import Float64, Int64, UInt8
 from dpveil.core.parameters import Count, Flag, Neighbourhood, OptionalCount
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Size
-from dpveil.mechanisms.pixel.base import (
-    MOST_SIZES,
-    TOP,
-    ConcentratedMethod,
-    check_size,
-    distinct_sizes,
-    only,
-)
+from dpveil.mechanisms.pixel.base import MOST_SIZES, TOP, ConcentratedMethod, check_size, distinct_sizes, only
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import check_variance, discrete_gaussian
 
