@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from dpveil.core.certificate import Certificate, Output
 from dpveil.core.envelope import Signature
-from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
-from dpveil.core.rationals import Distance
+from dpveil.core.guarantee import KINDS, Distance, Guarantee, Relation, Scope
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.region_origin import Origin
 

@@ -11,8 +11,7 @@ import pytest
 
 from dpveil.accounting import compose
 from dpveil.accounting.compose import RULES
-from dpveil.core.guarantee import IMPLIED, KINDS, RELATIONS, Guarantee, Relation, Scope
-from dpveil.core.rationals import Distance
+from dpveil.core.guarantee import IMPLIED, KINDS, RELATIONS, Distance, Guarantee, Relation, Scope
 from dpveil.errors import UnsupportedRelation
 
 PAGE = (Path(__file__).parent.parent / "docs" / "guarantees.md").read_text(encoding="utf-8")

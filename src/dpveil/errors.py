@@ -1,29 +1,4 @@
-"""Every error that dpveil raises on purpose, as one tree.
-
-    DPVeilError                  exit code
-    ├── UsageError               2   the call itself is wrong; nothing was read
-    │   ├── InvalidParameter         a parameter is missing, malformed or out of range
-    │   ├── UnknownName              no method, region or format of that name (suggests the nearest)
-    │   └── PluginError              an installed plug-in cannot be used
-    │       └── MissingPlugin        a received file needs a plug-in that is not installed
-    ├── RegionError              1   the regions do not fit this photo: outside, empty, another size
-    │   ├── NoRegion                 the photo holds no region of the wanted kind
-    │   └── TooNear                  a region would have to be cut for a face that stays
-    ├── UnsupportedRelation      2   guarantees that cannot be composed
-    ├── BudgetRefused            3   a ledger cannot take the debit: no limit, or no total
-    │   ├── BudgetExceeded           the limit has less left than the release costs
-    │   └── RegionsDiffer            earlier releases of the photo cover other regions
-    ├── AlreadyPaid              1   a ledger has a stored release for this key
-    ├── ReservationLost          1   a reservation expired, or another one took its place
-    ├── LedgerError              4   the ledger is missing, damaged, busy, or not what it was
-    ├── TooWeak                  3   a plan promises less than was asked for
-    ├── PhotoError               4   the file is not a photo that dpveil reads
-    │   └── ClipError                or not a clip that dpveil reads
-    ├── DataError                4   dpveil cannot read the table or its values
-    ├── OutputError              4   the output cannot be written
-    ├── ModelError               4   a trained model's file is missing, damaged, or not the expected one
-    ├── CertificateError         1   a certificate is missing, malformed or does not fit its photo
-    └── NoiseError               1   a sampler was asked for a distribution that it cannot draw exactly
+"""Every error that dpveil raises on purpose, as one tree below `DPVeilError`.
 
 Messages name what is wrong and its value; `hint` says how to fix it. Both write arguments as Python does;
 `DPVeilError.message_and_hint` writes them as options of the command line.
@@ -31,6 +6,7 @@ Messages name what is wrong and its value; `hint` says how to fix it. Both write
 
 from __future__ import annotations
 
+import copyreg
 import shlex
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -87,9 +63,10 @@ class DPVeilError(Exception):
         return f"{self.message}: {self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let it be pickled, with the system's error that caused it: errors are made with other arguments."""
+        """Let it be pickled, with the system's error that caused it."""
         cause = self.__cause__ if isinstance(self.__cause__, OSError) else None
-        return _rebuild, (type(self), self.args, self.__dict__, cause)
+        # without calling the constructor, whose arguments are others than `args`
+        return copyreg.__newobj__, (type(self), *self.args), {**self.__dict__, "__cause__": cause}  # type: ignore[attr-defined]
 
     def rename(self, old: str, new: str) -> None:
         """Call a place otherwise in all that is told, as one by URL is known by another name."""
@@ -108,16 +85,6 @@ class DPVeilError(Exception):
     def _fill_forms(self, words: Mapping[str, str]) -> tuple[str, str]:
         message, hint = self._forms
         return fill_words(message, words), fill_words(hint, words)
-
-
-def _rebuild(
-    kind: type[DPVeilError], args: tuple[Any, ...], state: Mapping[str, Any], cause: OSError | None
-) -> DPVeilError:
-    made = kind.__new__(kind)
-    made.args = args
-    made.__dict__.update(state)
-    made.__cause__ = cause
-    return made
 
 
 def fill_words(text: str, words: Mapping[str, str]) -> str:

@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 def verify(
-    path: str | Path,
-    *,
-    max_pixels: int = MAX_PIXELS,
-    at_least: str | None = None,
-    trust: Trusted = None,
+    path: str | Path, *, max_pixels: int = MAX_PIXELS, at_least: str | None = None, trust: Trusted = None
 ) -> Verification:
     """Return whether the photo, clip or data set at `path`, or named by its certificate, fits its
     certificate.
@@ -60,11 +56,7 @@ def verify(
 
 
 def verify_each(
-    path: str | Path,
-    *,
-    max_pixels: int = MAX_PIXELS,
-    at_least: str | None = None,
-    trust: Trusted = None,
+    path: str | Path, *, max_pixels: int = MAX_PIXELS, at_least: str | None = None, trust: Trusted = None
 ) -> Iterator[Verification]:
     """Yield the verification of each release in a shard, Parquet file or PDF, or of the one that a file is.
 

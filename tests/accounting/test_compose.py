@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpveil.accounting import compose, to_approximate
-from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
-from dpveil.core.rationals import Distance
+from dpveil.core.guarantee import KINDS, Distance, Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter, UnsupportedRelation
 from dpveil.numbers import histogram, mean
 from strategies import RELATIONS, guarantees

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from dpveil.accounting import compose
 from dpveil.core.certificate import Certificate, Output, parse_certificate
-from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.rationals import Distance
+from dpveil.core.guarantee import Distance, Guarantee, Relation, Scope
 from dpveil.core.region import Box
 from dpveil.errors import INTACT, CertificateError
 from records import record

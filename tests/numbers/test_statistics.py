@@ -10,7 +10,7 @@ import pytest
 
 from dpveil import numbers
 from dpveil.accounting import compose
-from dpveil.core.rationals import Distance
+from dpveil.core.guarantee import Distance
 from dpveil.errors import DataError, DPVeilError, InvalidParameter, UnknownName, UnsupportedRelation
 from dpveil.mechanisms.scalar import Geometric, Laplace, Range, ScalarMechanism, TruncatedLaplace
 from dpveil.mechanisms.scalar.noises import NoisyMechanism

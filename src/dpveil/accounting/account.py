@@ -97,8 +97,7 @@ def _refuse_or_heuristic(guarantees: Sequence[Guarantee]) -> Guarantee:
         raise InvalidParameter("guarantees", None, "is empty", hint="compose at least one")
     kinds = ", ".join(sorted({part.kind for part in guarantees}))
     raise UnsupportedRelation(
-        f"{kinds} guarantees are not stated as (epsilon, delta)",
-        hint="compose metric guarantees separately",
+        f"{kinds} guarantees are not stated as (epsilon, delta)", hint="compose metric guarantees separately"
     )
 
 

@@ -120,7 +120,10 @@ def compose(guarantees: Parts) -> Guarantee:
             hint="convert all to (epsilon, delta), or release them under separate certificates",
         )
     kind, relation = RULES[kinds], meet(*(part.relation for part in guarantees))
-    sums = {name: _sum(guarantees, name) for name in ("epsilon", "delta", "rho")}
+    names = ("epsilon", "delta", "rho")
+    sums = {
+        name: sum((getattr(one, name) or Fraction(0) for one in guarantees), Fraction(0)) for name in names
+    }
     sums["delta"] = min(Fraction(1), sums["delta"])
     sums["rho"] += sum((part.epsilon**2 / 2 for part in guarantees if part.epsilon), Fraction(0))
     numbers: dict[str, Any] = {name: sums[name] for name in KINDS[kind] if name in sums}
@@ -178,10 +181,6 @@ def _metric(parts: Parts) -> dict[str, Any]:
     ends = [part.diameter for part in parts if part.diameter is not None]
     diameter = max(ends) if len(ends) == len(parts) else None
     return {"metric": parts[0].metric, "distance": parts[0].distance, "diameter": diameter}
-
-
-def _sum(parts: Parts, name: str) -> Fraction:
-    return sum((getattr(part, name) or Fraction(0) for part in parts), Fraction(0))
 
 
 RULES: Final = {

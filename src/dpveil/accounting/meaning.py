@@ -14,7 +14,6 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.array_types import Float
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.rationals import Json, float_above, show
 from dpveil.errors import InvalidParameter, UnknownName
@@ -66,16 +65,13 @@ def _is_within_rho(rho: float, false_alarm: float, detection: float) -> bool:
     """Return whether all divergences of the two laws of the bit are within what ρ allows."""
     if not 0 < false_alarm < 1 or not 0 < detection < 1:
         return rho == np.inf
-    p = np.log([detection, 1 - detection])
-    q = np.log([false_alarm, 1 - false_alarm])
+    laws = np.log([[detection, 1 - detection], [false_alarm, 1 - false_alarm]])
     most = np.append(1, 1 + GAPS) * rho * (1 + ROOM) + SPARE
-    return bool((_divergences(p, q) <= most).all() and (_divergences(q, p) <= most).all())
-
-
-def _divergences(p: Float[np.ndarray, 2], q: Float[np.ndarray, 2]) -> Float[np.ndarray, " orders"]:
-    """Return D_1 and D_α at every order, for two laws of a bit given as logarithms."""
-    first = float(np.exp(p) @ (p - q))
-    return np.append(first, np.logaddexp(*(p[:, None] + GAPS * (p - q)[:, None])) / GAPS)
+    for p, q in (laws, laws[::-1]):  # D_1 and D_α at every order, either way
+        renyi = np.logaddexp(*(p[:, None] + GAPS * (p - q)[:, None])) / GAPS
+        if not (np.append(np.exp(p) @ (p - q), renyi) <= most).all():
+            return False
+    return True
 
 
 STRENGTHS: Final = {"strong": Fraction(3, 4), "moderate": Fraction(19, 20), "weak": Fraction(9999, 10000)}

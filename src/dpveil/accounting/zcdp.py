@@ -71,7 +71,7 @@ def zcdp_epsilon(rho: Number, delta: Number) -> Fraction:
     high = given + 2 * Fraction(math.sqrt(float(given) * likely))
     while _delta(given, high) > wanted:
         high *= 2
-    near = _root(lambda epsilon: _log_delta(float(given), epsilon) + likely, float(high))
+    near = _root(lambda epsilon: _log_delta(float(given), epsilon) + likely, 0.0, float(high))
     return smallest(lambda epsilon: _delta(given, epsilon) <= wanted, high, near=near)
 
 
@@ -91,7 +91,7 @@ def zcdp_rho(epsilon: Number, delta: Number) -> Fraction:
     while _delta(1 / inverse, given) > wanted:
         inverse *= 2
     likely = math.log(wanted.denominator) - math.log(wanted.numerator)
-    near = _root(lambda tried: _log_delta(1 / tried, float(given)) + likely, float(inverse))
+    near = _root(lambda tried: _log_delta(1 / tried, float(given)) + likely, 0.0, float(inverse))
     return 1 / smallest(lambda tried: _delta(1 / tried, given) <= wanted, inverse, near=near)
 
 
@@ -116,9 +116,8 @@ def smallest(
     return high
 
 
-def _root(excess: Callable[[float], float], high: float) -> float:
-    """Return approximately where a decreasing function crosses zero between 0 and `high`."""
-    low = 0.0
+def _root(excess: Callable[[float], float], low: float, high: float) -> float:
+    """Return approximately where a decreasing function crosses zero between `low` and `high`."""
     for _ in range(STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) > 0 else (low, middle)
@@ -152,15 +151,12 @@ def _best_gap(rho: float, epsilon: float) -> float:
 
     The derivative grows with α. Any other α is valid too and gives a larger δ.
     """
-    low, high = -MOST_LOG, MOST_LOG
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        gap = math.exp(middle)
-        if (1 + 2 * gap) * rho - epsilon < math.log1p(1 / gap):
-            low = middle
-        else:
-            high = middle
-    return math.exp(high)
+
+    def falling(log_gap: float) -> float:
+        gap = math.exp(log_gap)
+        return math.log1p(1 / gap) - ((1 + 2 * gap) * rho - epsilon)
+
+    return math.exp(_root(falling, -MOST_LOG, MOST_LOG))
 
 
 def _log_delta(rho: float, epsilon: float) -> float:
@@ -253,18 +249,12 @@ def laplace_scale(epsilon: Fraction, delta: Fraction, shifts: Shifts) -> Fractio
     """Return the smallest scale, to one part in 10^5, for which `laplace_epsilon` is at most ε."""
     spent = lru_cache(maxsize=None)(lambda scale: laplace_epsilon(scale, shifts, delta))
     good = pure_epsilon(Fraction(1), shifts) / epsilon
-    by_zcdp = _zcdp_scale(epsilon, delta, shifts)
+    squares = sum(moved**2 * count for moved, count in shifts)
+    # slightly above the scale at which zCDP alone gives (ε, δ)
+    by_zcdp = Fraction(math.sqrt(squares / zcdp_rho(epsilon, delta) / 2)) * (1 + TOLERANCE)
     if by_zcdp < good and spent(by_zcdp) <= epsilon:
         good = by_zcdp
     return least_scale(spent, epsilon, good, close=CLOSE)
-
-
-def _zcdp_scale(epsilon: Fraction, delta: Fraction, shifts: Shifts) -> Fraction:
-    """Return a scale slightly above the one at which zCDP alone gives (ε, δ): a starting point of the
-    search.
-    """
-    squares = sum(moved**2 * count for moved, count in shifts)
-    return Fraction(math.sqrt(squares / zcdp_rho(epsilon, delta) / 2)) * (1 + TOLERANCE)
 
 
 def _pld_epsilon(scale: Fraction, shifts: Shifts, delta: float) -> Fraction:

@@ -63,7 +63,8 @@ class Confined:
             not isinstance(shape, list) or any(type(side) is not int for side in shape) for shape in shapes
         ):
             raise ModelError("the network does not tell what it takes")
-        if not isinstance(names, list) or not all(_is_name(name) for name in names):
+        plain = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        if not plain or not all(0 < len(name) <= MOST_LETTERS and "\n" not in name for name in names):
             raise ModelError("its list of names cannot be read")
         return shapes, dict(enumerate(names))
 
@@ -76,10 +77,6 @@ class Confined:
         if not isinstance(told, dict) or told.get("refused"):
             raise ModelError("the network does not run")
         return told, found
-
-
-def _is_name(name: object) -> bool:
-    return isinstance(name, str) and 0 < len(name) <= MOST_LETTERS and "\n" not in name
 
 
 # In the process

@@ -118,7 +118,6 @@ class OnnxRuntime(Engine):
 
     @classmethod
     def check(cls, contents: bytes) -> None:
-        """Load the package and prepare the network; raises whatever a broken package raises."""
         session(contents, _threads())
 
     def __call__(self, image: Float32[np.ndarray, "1 c h w"]) -> list[Float32[np.ndarray, ...]]:

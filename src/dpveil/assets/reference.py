@@ -197,5 +197,4 @@ class AssetField(Parameter[object, Reference]):
         return Reference.of(value, self.kind)
 
     def stated(self, value: Json) -> Reference:
-        """Return the reference with this written form; opens no file."""
         return Reference.parse(value, self.kind)

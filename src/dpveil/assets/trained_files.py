@@ -232,8 +232,16 @@ def load_tensors(
 
     Raises `ModelError`, with this `hint` if there is no file.
     """
-    about, tensors, digest = _read(Path(path), hint)
+    tensors, text = tensors_of(Path(path), hint=hint)
     name = show_path(path)
+    try:
+        both = json.loads(text)
+        about, digest = dict(both["about"]), str(both["sha256"])
+        own = _hash(about, tensors)
+    except UNFIT as error:
+        raise ModelError(f"{name} is not a model of dpveil, or is damaged", hint=AGAIN) from error
+    if own != digest:
+        raise ModelError(f"{name} was altered since it was written", hint=AGAIN)
     if expected is not None and digest != expected.strip().lower():
         raise ModelError(
             f"{name} has the hash {digest[:12]}…, not {expected.strip()[:12]}…",
@@ -244,19 +252,6 @@ def load_tensors(
             f"{name} has format {escape_text(repr(about.get('format')))}, and this version reads {FORMAT}",
             hint="train it again, or use the version of dpveil that wrote it",
         )
-    return about, tensors, digest
-
-
-def _read(path: Path, hint: str) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
-    tensors, text = tensors_of(path, hint=hint)
-    try:
-        both = json.loads(text)
-        about, digest = dict(both["about"]), str(both["sha256"])
-        own = _hash(about, tensors)
-    except UNFIT as error:
-        raise ModelError(f"{show_path(path)} is not a model of dpveil, or is damaged", hint=AGAIN) from error
-    if own != digest:
-        raise ModelError(f"{show_path(path)} was altered since it was written", hint=AGAIN)
     return about, tensors, digest
 
 

@@ -61,9 +61,8 @@ class _Embedded(VectorAttack):
 
     def vectors(self, views: Sequence[View]) -> Vectors:
         """Return the embeddings, n × d; NaN without a face. Raises `UsageError` and `ModelError`."""
-        length, embed = (
-            (own.length, _by_file(own)) if (own := self._custom_embedder()) else (LENGTH, _by_dlib)
-        )
+        own = _loaded(self.network) if self.network else None
+        length, embed = (own.length, _by_file(own)) if own else (LENGTH, _by_dlib)
         faces = [self._face(view) for view in views]
         found = [
             None
@@ -76,9 +75,6 @@ class _Embedded(VectorAttack):
             if one is not None:
                 out[row] = one
         return out
-
-    def _custom_embedder(self) -> Own | None:
-        return _loaded(self.network) if self.network else None
 
     def _face(self, view: View) -> Box | None:
         found = largest_face(view)

@@ -59,13 +59,15 @@ class Joint(Attack):
         return tuple(dict.fromkeys(extra for part in self.parts for extra in part.extras))
 
     def fit(self, background: Background) -> Fitted:
-        """Return the fitted parts with their weights; raises as they do."""
         check_people(background)
         weights = self._weights(background)
         return _Joint(tuple(part.fit(background) for part in self.parts), weights, background.names)
 
     def _weights(self, background: Background) -> Float64[np.ndarray, " parts"]:
-        held = _held_out(background)
+        place, count = background.places, np.bincount(background.owners)[background.owners]
+        held = np.where(
+            count < 3, place == 1, place % 3 == 2
+        )  # every third photo of a person, of two the second
         if (
             len(self.parts) == 1
             or not held.any()
@@ -107,13 +109,6 @@ def fit_weights(
 
     found = minimize(loss, np.ones(len(scores)), jac=True, bounds=[(0, MOST)] * len(scores))
     return np.asarray(found.x, np.float64) if found.x.any() else np.ones(len(scores))
-
-
-def _held_out(background: Background) -> Bool[np.ndarray, " n"]:
-    """Return which photos are held out: of each person every third, and of two the second."""
-    place, owners = background.places, background.owners
-    count = np.bincount(owners)[owners]
-    return np.asarray(np.where(count < 3, place == 1, place % 3 == 2))
 
 
 def _restrict(background: Background, kept: Bool[np.ndarray, " n"]) -> Background:

@@ -27,11 +27,7 @@ class Averaged(Wrapped):
     summary: ClassVar[str] = "the mean of several releases of one photo, then another attack"
 
     def undo(self, background: Background) -> Undo:
-        return _means
-
-
-def _means(views: Sequence[View]) -> tuple[View, ...]:
-    return tuple(_mean(view) for view in views)
+        return lambda views: tuple(_mean(view) for view in views)
 
 
 def _mean(view: View) -> View:

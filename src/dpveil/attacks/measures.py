@@ -217,11 +217,6 @@ def standard(scores: Scores) -> Float64[np.ndarray, "releases people"]:
     return np.asarray(away / np.maximum(away.std(axis=1, keepdims=True), FLAT))
 
 
-def equal_error_rate(verified: Verified) -> float:
-    """Return `Verified.equal_error`: half without an answer."""
-    return verified.equal_error
-
-
 def columns_of(scores: Scores, people: Sequence[str]) -> Int64[np.ndarray, " n"]:
     """Return the column of each release's person; raises `InvalidParameter`."""
     if len(people) != len(scores.likeness) or not len(people):

@@ -50,11 +50,8 @@ def small(
     for row, view in enumerate(views):
         seen = patch(view).astype(np.float32)
         seen = np.broadcast_to(seen, (*seen.shape[:2], 3)) if colour else seen.mean(axis=2, keepdims=True)
-        resized = cv2.resize(np.ascontiguousarray(seen), side, interpolation=_way(seen, side))
+        smaller = side[0] * side[1] <= seen.shape[0] * seen.shape[1]
+        way = cv2.INTER_AREA if smaller else cv2.INTER_LINEAR
+        resized = cv2.resize(np.ascontiguousarray(seen), side, interpolation=way)
         out[row] = resized.reshape(out.shape[1:]) / TOP
     return out
-
-
-def _way(seen: np.ndarray, side: tuple[int, int]) -> int:
-    smaller = side[0] * side[1] <= seen.shape[0] * seen.shape[1]
-    return cv2.INTER_AREA if smaller else cv2.INTER_LINEAR

@@ -5,14 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from dpveil.attacks.base import SEES, Attack, Background, Fitted, Scores, View
 from dpveil.attacks.vectors import PixelDiscriminant
-
-if TYPE_CHECKING:
-    pass
-
 
 Undo = Callable[[Sequence[View]], tuple[View, ...]]
 """Takes releases, and gives what the inner attack sees in their place."""
@@ -50,7 +46,6 @@ class Wrapped(Attack):
         """Return what changes releases, learnt from a background."""
 
     def fit(self, background: Background) -> Fitted:
-        """Return the inner attacker, fitted to changed releases; raises as it does."""
         undo = self.undo(background)
         changed = replace(background, released=self.held_out(background, undo))
         if self.photos:

@@ -36,18 +36,13 @@ class Denoised(Wrapped):
     def label(self) -> str:
         """Its name, with a step that is not the usual one, and the inner attack."""
         kind, _, path = self.step.partition(":")
-        step = f"{kind}:{Path(path).stem}" if self._is_custom_step else self.step
+        step = f"{kind}:{Path(path).stem}" if opens(self.step) else self.step
         told = self.name if step == "denoiser" else f"{self.name}:{step}"
         return f"{told}({self.inner.label})"
 
     @property
     def opens(self) -> bool:
-        """Whether the step takes a user's network, or the inner attack opens a file."""
-        return self._is_custom_step or self.inner.opens
-
-    @property
-    def _is_custom_step(self) -> bool:
-        return opens(self.step)
+        return opens(self.step) or self.inner.opens
 
     @property
     def extras(self) -> tuple[str, ...]:
@@ -58,7 +53,6 @@ class Denoised(Wrapped):
         return cls(step=text)
 
     def undo(self, background: Background) -> Undo:
-        """Return what runs the step; nothing is learnt."""
         step = parse(self.step)
 
         def denoise(levels: np.ndarray) -> np.ndarray:
@@ -95,7 +89,6 @@ class Restored(Wrapped):
     summary: ClassVar[str] = "linear inverse of the method, learnt from releases, then another attack"
 
     def undo(self, background: Background) -> Undo:
-        """Return the inverse that all photos of a background teach; raises `InvalidParameter`."""
         check_people(background)
         colour = has_colour(background)
         seen, clean = (rows_of(views, colour=colour) for views in (background.released, background.originals))

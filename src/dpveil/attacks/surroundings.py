@@ -42,13 +42,12 @@ class GreyedRegions(Wrapped):
 
 def blank_views(views: Sequence[View]) -> tuple[View, ...]:
     """Return views of all of the photo, whose hidden pixels have one level."""
-    return tuple(_blank_view(view) for view in views)
 
+    def blank(view: View) -> View:
+        image = np.where(view.hidden[..., None], np.uint8(PAINT), view.image)
+        return replace(view, image=image, hidden=np.zeros_like(view.hidden), more=blank_views(view.more))
 
-def _blank_view(view: View) -> View:
-    image = view.image.copy()
-    image[view.hidden] = PAINT
-    return replace(view, image=image, hidden=np.zeros_like(view.hidden), more=blank_views(view.more))
+    return tuple(map(blank, views))
 
 
 SIDE: Final = 16  # side of the thumbnail of the outside, in pixels
@@ -101,16 +100,11 @@ class Context(VectorAttack):
     def label(self) -> str:
         return self.name if self.part == "all" else f"{self.name}:{self.part}"
 
-    @property
-    def _kinds(self) -> tuple[str, ...]:
-        return tuple(WEIGHTS) if self.part == "all" else (self.part,)
-
     def vectors(self, views: Sequence[View]) -> Vectors:
         """Return the outside as numbers, 0 where nothing of a photo is outside."""
+        kinds = tuple(WEIGHTS) if self.part == "all" else (self.part,)
         found = [background_features(view.image, view.hidden) for view in views]
-        return np.stack(
-            [np.concatenate([WEIGHTS[name] * one[name] for name in self._kinds]) for one in found]
-        )
+        return np.stack([np.concatenate([WEIGHTS[name] * one[name] for name in kinds]) for one in found])
 
 
 def _location_features(view: View) -> list[float]:

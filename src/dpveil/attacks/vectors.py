@@ -234,8 +234,7 @@ def whitening(known: Vectors, people: Sequence[str]) -> Float64[np.ndarray, "d d
     part = min(1.0, max(LEAST_SHRINKAGE, noise / len(rest) / away)) if away > 0 else 1.0
     mixed = (1 - part) * scatter + part * size * np.eye(len(scatter))
     values, vectors = np.linalg.eigh(mixed)
-    turn: Float64[np.ndarray, "d d"] = vectors / np.sqrt(values)
-    return turn
+    return np.asarray(vectors / np.sqrt(values))
 
 
 def _contrasts(known: Vectors, people: Sequence[str]) -> Vectors:

@@ -22,11 +22,7 @@ def up(share: Number, digits: int) -> str:
 
 
 def bound(
-    guarantees: Sequence[Guarantee | None],
-    people: Sequence[str],
-    *,
-    pixels: int,
-    whole: bool,
+    guarantees: Sequence[Guarantee | None], people: Sequence[str], *, pixels: int, whole: bool
 ) -> float | None:
     """Return the highest expected share of releases whose person any attacker can name, rounded up.
 

@@ -111,13 +111,12 @@ def _has_utkface(folder: Path) -> bool:
 
 def _has_ffhq(folder: Path) -> bool:
     """Whether all photos have numbers of five digits, and lie in no folder or in those of their thousand."""
-    photos = _photos(folder, DEEPEST)
-    return next(photos, None) is not None and all(_of_ffhq(folder, path) for path in _photos(folder, DEEPEST))
-
-
-def _of_ffhq(folder: Path, path: Path) -> bool:
-    numbered = FFHQ.fullmatch(path.stem) is not None
-    return numbered and path.parent in (folder, folder / f"{path.stem[:2]}000")
+    found = False
+    for path in _photos(folder, DEEPEST):
+        if not FFHQ.fullmatch(path.stem) or path.parent not in (folder, folder / f"{path.stem[:2]}000"):
+            return False
+        found = True
+    return found
 
 
 def _has_rafd(folder: Path) -> bool:
@@ -154,10 +153,6 @@ def _eyes(folder: Path) -> Iterator[Item]:
                 yield _item(folder, f"{place.name}-{side.name.upper()}", path)
 
 
-def _has_celeba(folder: Path) -> bool:
-    return (folder / CELEBA).is_file()
-
-
 def _celeba(folder: Path) -> Iterator[Item]:
     place = next(folder / name for name in CELEBA_FOLDERS if (folder / name).is_dir())
     try:
@@ -175,7 +170,9 @@ def _celeba(folder: Path) -> Iterator[Item]:
 
 
 LAYOUTS: Final = (
-    Layout("CelebA", "the numbers in identity_CelebA.txt", _has_celeba, _celeba),
+    Layout(
+        "CelebA", "the numbers in identity_CelebA.txt", lambda folder: (folder / CELEBA).is_file(), _celeba
+    ),
     Layout("RaFD", "the model's number in file names, as in Rafd090_01_…", _has_rafd, _rafd),
     Layout("KDEF", "folders such as AF01 and BF01, the same person in two sessions", _has_kdef, _kdef),
     Layout("CASIA-Iris", "folders 001/L and 001/R: every eye is one", _has_eyes, _eyes),
@@ -193,11 +190,6 @@ LAYOUTS: Final = (
         _by_itself,
         unnamed=True,
     ),
-    Layout(
-        "folders",
-        "a folder for each: AT&T, LFW, FaceScrub, PubFig, your own",
-        Path.is_dir,
-        _by_folder,
-    ),
+    Layout("folders", "a folder for each: AT&T, LFW, FaceScrub, PubFig, your own", Path.is_dir, _by_folder),
 )
 """Layouts, the first that fits is taken."""

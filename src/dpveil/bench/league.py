@@ -88,16 +88,14 @@ def leagues(table: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> list
     made, doubts = [], dict(_doubts(table))
     for (dataset, kind, relation, parts), places in sorted(groups.items()):
         title, promise = _titles(order[kind], relation, parts=parts)
-        why = (doubts.get(dataset, "") or _why_tied(places)) if len(places) > 1 else ""
+        why, tied = doubts.get(dataset, ""), max(p.low for p in places) <= min(p.high for p in places)
+        if tied and not why:
+            why = "the intervals of all overlap, so that the run is too small to tell them apart"
+        if len(places) == 1:
+            why = ""
         ranked = tuple(places) if why else _rank_places(places)
         made.append(League(dataset, title, promise, ranked, why))
     return made
-
-
-def _why_tied(places: Sequence[Place]) -> str:
-    """Return that no two of these places can be told apart, if that is so."""
-    tied = max(place.low for place in places) <= min(place.high for place in places)
-    return "the intervals of all overlap, so that the run is too small to tell them apart" * tied
 
 
 def cautions(table: Sequence[Row]) -> list[str]:

@@ -11,12 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
-from dpveil.attacks.measures import (
-    Verified,
-    equal_error_rate,
-    identification_rates,
-    verification_rates,
-)
+from dpveil.attacks.measures import Verified, identification_rates, verification_rates
 from dpveil.bench.bounds import bound, up
 from dpveil.bench.cells import DIGITS, PARTS, WHOLE, Cell, depends_on, round_values
 from dpveil.bench.data import Dataset, split
@@ -120,7 +115,7 @@ def cell_of(
         near=round_values(identification_rates(scores, people, rank=min(NEAR, len(names)))),
         answered=tuple(bool(np.isfinite(row).all()) for row in scores.likeness),
         chance=round(max(Counter(people).values()) / len(people), 9),
-        equal_error=round(equal_error_rate(verified[0]), 9),
+        equal_error=round(verified[0].equal_error, 9),
         accepted_2=_true_accept_rate(verified[0]),
         accepted_3=_true_accept_rate(verified[1]),
         guarantee=stated,
@@ -140,7 +135,8 @@ def score_releases(fitted: Fitted | None, shown: Sequence[Shown], names: tuple[s
     for row, one in enumerate(shown):
         if copy is not None and one is not None:
             likeness[row] = _likeness_to(copy().score([one[0]]), names)[0]
-    return Scores(_finite(likeness), names)
+    # the lowest float for people of whom the attacker knows nothing
+    return Scores(np.where(likeness == -np.inf, np.finfo(np.float64).min, likeness), names)
 
 
 def _likeness_to(found: Scores, names: Sequence[str]) -> Float64[np.ndarray, "releases people"]:
@@ -149,11 +145,6 @@ def _likeness_to(found: Scores, names: Sequence[str]) -> Float64[np.ndarray, "re
     own = dict(zip(found.names, found.likeness.T, strict=True))
     unknown = np.where(silent, np.nan, -np.inf)
     return np.stack([own.get(name, unknown) for name in names], axis=1)
-
-
-def _finite(likeness: np.ndarray) -> np.ndarray:
-    """Return likenesses with the lowest float for people of whom the attacker knows nothing."""
-    return np.where(likeness == -np.inf, np.finfo(np.float64).min, likeness)
 
 
 def _all_hidden(view: View) -> bool:

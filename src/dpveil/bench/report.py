@@ -116,6 +116,7 @@ def _league(league: League, *, several: bool) -> str:
 def _place(place: Place, shown: Sequence[str]) -> str:
     bar = f"<span class=bar style='width:{max(1, round(40 * place.risk))}px'></span>"
     said = f"{html.escape(place.method)}<br><span class=small>{html.escape(place.settings)}</span>"
+    by = html.escape(place.by).replace("(", "<wbr>(").replace("+", "<wbr>+")  # where a label may break
     bound = "" if place.bound is None else up(place.bound, 2)
     kept = "".join(
         _number_cell(
@@ -126,7 +127,7 @@ def _place(place: Place, shown: Sequence[str]) -> str:
     return (
         f"<tr><td>{said}</td>{_number_cell('risk', f'{bar} {place.risk:.2f}')}"
         f"{_number_cell('95 %', f'{place.low:.2f}–{place.high:.2f}')}"
-        f"<td data-name='by'>{_breakable_label(place.by)}</td>"
+        f"<td data-name='by'>{by}</td>"
         f"{kept}{_number_cell('bound', bound)}</tr>"
     )
 
@@ -140,10 +141,6 @@ def _number_cell(name: str, text: str, *, best: bool = False) -> str:
 def _scrolling(table: str, name: str) -> str:
     """Return a table in a box that is scrolled, by keys too, where the window is narrower."""
     return f"<div class=scroll tabindex=0 role=region aria-label='{html.escape(name)}'>{table}</div>"
-
-
-def _breakable_label(label: str) -> str:
-    return html.escape(label).replace("(", "<wbr>(").replace("+", "<wbr>+")
 
 
 def _figure(dataset: str, found: Sequence[League]) -> str:

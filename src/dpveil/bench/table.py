@@ -181,16 +181,12 @@ def utility(cells: Sequence[Cell]) -> list[dict[str, str]]:
         cell = group[0]
         own = {"dataset": cell.of["data"], "method": cell.of["method"]}
         own |= {"parameters": json.dumps(cell.of["parameters"], sort_keys=True)}
-        for name in sorted(cell.utility, key=_order):
+        known = [name for name in UTILITIES if name in cell.utility]
+        for name in (*known, *sorted(cell.utility.keys() - known)):  # others are of other versions
             told = _measure(cell, name)
             if told is not None:
                 made.append({key: str(value) for key, value in {**own, "measure": name, **told}.items()})
     return made
-
-
-def _order(name: str) -> tuple[int, str]:
-    """The place of a measure in tables; those that this version does not know come last."""
-    return (list(UTILITIES).index(name) if name in UTILITIES else len(UTILITIES)), name
 
 
 def _measure(cell: Cell, name: str) -> dict[str, Json] | None:
@@ -199,15 +195,11 @@ def _measure(cell: Cell, name: str) -> dict[str, Json] | None:
     there = [(value, person) for value, person in pairs if value is not None]
     if not there:
         return None
-    mean, low, high = _mean(*(np.array(column) for column in zip(*there, strict=True)))
-    told = {"mean": _number(mean), "low": _number(low), "high": _number(high)}
-    return {**told, "releases": len(there)}
-
-
-def _mean(values: np.ndarray, people: np.ndarray) -> tuple[float, float, float]:
-    means = mean_of_draws(values[None], people.tolist(), draws=DRAWS, seed=0)[:, 0]
+    values, people = np.array([value for value, _ in there]), [person for _, person in there]
+    means = mean_of_draws(values[None], people, draws=DRAWS, seed=0)[:, 0]
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(values.mean()), float(low), float(high)
+    told = {"mean": _number(float(values.mean())), "low": _number(float(low)), "high": _number(float(high))}
+    return {**told, "releases": len(there)}
 
 
 def to_csv(columns: Sequence[str], table: Sequence[Mapping[str, str]]) -> str:

@@ -164,12 +164,7 @@ ROWS: Final = (
     Utility("ssim", "", "more", "structural similarity, windows of 7 × 7 pixels", _pixels(ssim)),
     Utility("ms-ssim", "", "more", "structural similarity at up to five scales", _pixels(ms_ssim)),
     Utility(
-        "face-found",
-        "",
-        "more",
-        "a face is found where the photo shows one",
-        face_detection,
-        extras=FACES,
+        "face-found", "", "more", "a face is found where the photo shows one", face_detection, extras=FACES
     ),
     Utility(
         "landmarks",
@@ -207,12 +202,9 @@ def measure_all(
     pairs = list(zip(photos, releases, strict=True))
     return {
         name: tuple(
-            None if b is None else _round_value(UTILITIES[name].alone(np.broadcast_to(a, b.shape), b))
+            None if value is None else round(float(value), 9)
             for a, b in pairs
+            for value in [None if b is None else UTILITIES[name].alone(np.broadcast_to(a, b.shape), b)]
         )
         for name in names
     }
-
-
-def _round_value(value: float | None) -> float | None:
-    return None if value is None else round(float(value), 9)

@@ -21,13 +21,7 @@ from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import this_tool
 from dpveil.core.guarantee import Guarantee, Scope, count_noun
 from dpveil.core.rationals import Json
-from dpveil.errors import (
-    BudgetRefused,
-    CertificateError,
-    OutputError,
-    UnsupportedRelation,
-    UsageError,
-)
+from dpveil.errors import BudgetRefused, CertificateError, OutputError, UnsupportedRelation, UsageError
 from dpveil.io.folders import real
 from dpveil.io.names import escape_text, format_of, show_path
 from dpveil.noise.bits import SECURE

@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from dpveil.accounting.meaning import NONE, check_strength_name, strength
-from dpveil.cards.croissant import (
-    CHECK,
-    TO_FILL,
-    Listed,
-    card,
-    pictures,
-    prefix,
-    releases,
-    together,
-)
+from dpveil.cards.croissant import CHECK, TO_FILL, Listed, card, pictures, prefix, releases, together
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, AtLeast, MaxPixels, Text, Trust
 from dpveil.cli.verify import results, sets_below

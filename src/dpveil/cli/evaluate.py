@@ -162,11 +162,7 @@ def _without_folders(word: str) -> str:
 def evaluate_command(
     context: typer.Context,
     data: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[DATA]...",
-            help="Folders of photos by person; or drawn.",
-        ),
+        list[Path] | None, typer.Argument(metavar="[DATA]...", help="Folders of photos by person; or drawn.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="The run's folder; one that was stopped goes on.")
@@ -214,8 +210,7 @@ def evaluate_command(
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the noise.")] = 0,
     check: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Check a run: its tables follow from its cells."),
+        Path | None, typer.Option(metavar="FOLDER", help="Check a run: its tables follow from its cells.")
     ] = None,
     quiet: Quiet = False,
     json: AsJson = False,

@@ -12,15 +12,7 @@ import typer
 from dpveil.catalogue import latent_mechanisms, methods
 from dpveil.cli import say
 from dpveil.cli.command import options_of
-from dpveil.cli.options import (
-    NOTHING,
-    AsJson,
-    Chosen,
-    MaxPixels,
-    Text,
-    takes_method,
-    takes_regions,
-)
+from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, Text, takes_method, takes_regions
 from dpveil.core.envelope import Aside, notes_with_options
 from dpveil.core.rationals import show
 from dpveil.errors import InvalidParameter
@@ -63,10 +55,7 @@ USUAL = "128x128"  # default size for face methods, whose guarantee does not dep
 def explain_command(
     context: typer.Context,
     method: Method,
-    photo: Annotated[
-        Path | None,
-        typer.Argument(metavar="[PHOTO]", help="A photo to plan for."),
-    ] = None,
+    photo: Annotated[Path | None, typer.Argument(metavar="[PHOTO]", help="A photo to plan for.")] = None,
     regions: Chosen = NOTHING,
     size: Annotated[
         Text,

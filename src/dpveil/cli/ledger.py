@@ -265,11 +265,7 @@ def show_command(
 
 
 @ledger_app.command("history", cls=Command, short_help="List what happened, in order.")
-def history_command(
-    ledger: Url,
-    subject: Some = None,
-    json: AsJson = False,
-) -> int:
+def history_command(ledger: Url, subject: Some = None, json: AsJson = False) -> int:
     """List limits, debits and stored files in order.
 
     \b

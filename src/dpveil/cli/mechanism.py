@@ -32,6 +32,20 @@ from dpveil.mechanisms.scalar.ranges import HINT
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits, kind_of
 from dpveil.numbers import Answer, Plan, build
 
+mechanism_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@mechanism_app.callback()
+def _root() -> None:
+    """Release counts, means and other numbers that stay in the range they are known to have.
+
+    \b
+    Examples:
+      dpveil mechanism release --mechanism truncated-laplace --range 0: --sensitivity 1 --epsilon 0.5 3.2
+      dpveil mechanism query data.csv --column age --query mean --range 0:120 --epsilon 1
+    """
+
+
 SEEDED = "NOT FOR PUBLICATION: the bits follow from --seed, so whoever knows it can take the noise off"
 
 Name = Annotated[Text, typer.Option(metavar="NAME", help="See `dpveil mechanism list`.")]
@@ -90,6 +104,7 @@ def _tell(guarantee: Guarantee, first: Mapping[str, object], warnings: Sequence[
         say.note(f"warning: {warning}")
 
 
+@mechanism_app.command("list", cls=Command, short_help="List every mechanism for numbers.")
 def list_command(json: AsJson = False) -> int:
     """List every mechanism for numbers: what it does, what it can promise, and where it comes from.
 
@@ -111,6 +126,12 @@ def list_command(json: AsJson = False) -> int:
     return exits.DONE
 
 
+@mechanism_app.command(
+    "release",
+    cls=Command,
+    short_help="Release answers that you computed.",
+    context_settings={"ignore_unknown_options": True},  # answers below 0 look like options
+)
 def release_command(
     answers: Annotated[list[str], typer.Argument(metavar="ANSWER", help="True answers, one or more.")],
     mechanism: Name = None,
@@ -176,6 +197,7 @@ QUERIES: dict[str, Callable[..., Plan]] = {
 }
 
 
+@mechanism_app.command("query", cls=Command, short_help="Compute and release an answer about a CSV column.")
 def query_command(
     data: Annotated[Path, typer.Argument(metavar="DATA.csv", help="A CSV file with a header line.")],
     column: Annotated[Text, typer.Option(metavar="NAME", help="The column to ask about.")] = None,
@@ -312,6 +334,7 @@ COUNTED = {
 """What a certificate of a whole table states; a law without an end has a proof instead."""
 
 
+@mechanism_app.command("matrix", cls=Command, short_help="Tabulate the probability of every response.")
 def matrix_command(
     mechanism: Name = None,
     range_: Allowed = None,
@@ -366,30 +389,3 @@ def matrix_command(
     for name, value in (counted or {}).items():
         say.answer(f"certificate   {value:.9g} {COUNTED[name]}")
     return exits.DONE
-
-
-mechanism_app = typer.Typer(add_completion=False, rich_markup_mode=None)
-mechanism_app.command("list", cls=Command, short_help="List every mechanism for numbers.")(list_command)
-mechanism_app.command(
-    "release",
-    cls=Command,
-    short_help="Release answers that you computed.",
-    context_settings={"ignore_unknown_options": True},  # answers below 0 look like options
-)(release_command)
-mechanism_app.command("query", cls=Command, short_help="Compute and release an answer about a CSV column.")(
-    query_command
-)
-mechanism_app.command("matrix", cls=Command, short_help="Tabulate the probability of every response.")(
-    matrix_command
-)
-
-
-@mechanism_app.callback()
-def _root() -> None:
-    """Release counts, means and other numbers that stay in the range they are known to have.
-
-    \b
-    Examples:
-      dpveil mechanism release --mechanism truncated-laplace --range 0: --sensitivity 1 --epsilon 0.5 3.2
-      dpveil mechanism query data.csv --column age --query mean --range 0:120 --epsilon 1
-    """

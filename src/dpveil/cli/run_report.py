@@ -27,14 +27,7 @@ from dpveil.cli.say import Voice
 from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.region_origin import FACE, MASK, PLATE, TEXT, WHOLE
-from dpveil.errors import (
-    BudgetRefused,
-    DPVeilError,
-    OutputError,
-    PhotoError,
-    TooWeak,
-    UsageError,
-)
+from dpveil.errors import BudgetRefused, DPVeilError, OutputError, PhotoError, TooWeak, UsageError
 from dpveil.io.names import show_path
 from dpveil.release.saving import is_clip
 from dpveil.release.words import NO_PROMISE, in_short, linked_faces_clause
@@ -196,16 +189,13 @@ def summary(report: Report, out: object = None, *, seeded: bool = False) -> str:
     if copies := [entry for entry in entries if entry.promise and entry.promise.total is None]:
         kept, copies = [e for e in copies if e.kept], [e for e in copies if not e.kept]
         said += [f"{text}." for text in _kept_pages(kept)]
-        said += [f"{_sources(copies)} copied as {_are(len(copies))}."] * bool(copies)
+        are = "it is" if len(copies) == 1 else "they are"
+        said += [f"{_sources(copies)} copied as {are}."] * bool(copies)
     places = {str(entry.output) for entry in entries if entry.output is not None}
     if said and places:
         place = places.pop() if len(places) == 1 else str(out or Path(places.pop()).parent)
         said.append(f"→ {show_path(place)}")
     return " ".join(said)
-
-
-def _are(count: int) -> str:
-    return "it is" if count == 1 else "they are"
 
 
 def _kept_pages(kept: Sequence[Entry]) -> list[str]:

@@ -198,8 +198,7 @@ def synthesize_command(
         ),
     ] = "default",
     people: Annotated[
-        Text,
-        typer.Option(metavar=FOLDERS, help="Folders are people, whatever their names."),
+        Text, typer.Option(metavar=FOLDERS, help="Folders are people, whatever their names.")
     ] = None,
     ledger: LedgerUrl = None,
     subject: Payer = None,
@@ -275,12 +274,7 @@ def synthesize_command(
 
 
 def _tell(
-    out: Path,
-    certificate: SetCertificate,
-    json: bool,
-    *,
-    photos: int,
-    failed: Sequence[str] = (),
+    out: Path, certificate: SetCertificate, json: bool, *, photos: int, failed: Sequence[str] = ()
 ) -> None:
     """Say what was made, or would be made by a run that is not dry: the certificate is of no files then."""
     plan = certificate.plan

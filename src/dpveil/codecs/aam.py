@@ -74,7 +74,8 @@ class Mesh:
     @cached_property
     def pixels(self) -> Points:
         """The position (x, y) of every pixel of the crop, row by row."""
-        return _grid(self.height, self.width)
+        x, y = np.meshgrid(np.arange(self.width, dtype=np.float64), np.arange(self.height, dtype=np.float64))
+        return np.stack([x.ravel(), y.ravel()], axis=1)
 
     @cached_property
     def _at_pixels(self) -> tuple[Int64[np.ndarray, "p 3"], Float64[np.ndarray, "p 3"]]:
@@ -100,8 +101,7 @@ class Mesh:
         linear = _cross(b - a, dc - da) + _cross(db - da, c - a)
         constant = np.broadcast_to((1 - LEAST_AREA) * _cross(b - a, c - a), square.shape)
         part = _first_root(square, linear, constant).min(axis=1, initial=1.0)
-        kept: Shapes = self.rest + part[:, None, None] * (inside - self.rest)
-        return kept
+        return np.asarray(self.rest + part[:, None, None] * (inside - self.rest))
 
     def weights(self, points: Points) -> tuple[Int64[np.ndarray, "p 3"], Float64[np.ndarray, "p 3"]]:
         """Return the triangles (as corner indices) of points in the mean shape, and barycentric
@@ -189,11 +189,6 @@ def _clip_to_border(points: np.ndarray, height: int, width: int) -> np.ndarray:
     return np.asarray(np.clip(points, (INSIDE - AROUND) * size - 0.5, (1 + AROUND - INSIDE) * size - 0.5))
 
 
-def _grid(height: int, width: int) -> Points:
-    x, y = np.meshgrid(np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64))
-    return np.stack([x.ravel(), y.ravel()], axis=1)
-
-
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0])
 
@@ -240,8 +235,7 @@ class ShapeSpace:
 
     def parameters(self, shapes: Shapes) -> Parameters:
         moves = (shapes - self.mesh.rest).reshape(len(shapes), self.basis.shape[1])
-        found: Parameters = moves @ self.basis.T
-        return found
+        return np.asarray(moves @ self.basis.T)
 
     def shapes(self, parameters: Parameters) -> Shapes:
         moves = (parameters @ self.basis).reshape(len(parameters), *self.mesh.rest.shape)
@@ -249,16 +243,11 @@ class ShapeSpace:
 
     def fit(self, crops: Crops, steps: Steps) -> Parameters:
         """Return the parameters of crops after the regressions in `steps`."""
-        starts = range(0, len(crops), CHUNK)
-        parts = [self._fit(crops[at : at + CHUNK], steps) for at in starts]
-        return np.concatenate([*parts, np.empty((0, len(self.basis)))])
-
-    def _fit(self, crops: Crops, steps: Steps) -> Parameters:
-        small = _small(crops, *self._feature_size)
         found = np.zeros((len(crops), len(self.basis)))
-        for step in steps:
-            moved = found + self._features(small, found) @ step.T
-            found = np.clip(moved, *self.reach)
+        for at in range(0, len(crops), CHUNK):
+            small, part = _small(crops[at : at + CHUNK], *self._feature_size), found[at : at + CHUNK]
+            for step in steps:
+                part[...] = np.clip(part + self._features(small, part) @ step.T, *self.reach)
         return found
 
     def features(self, crops: Crops, parameters: Parameters) -> Float32[np.ndarray, "n features"]:
@@ -358,14 +347,13 @@ class AAM(StoredCodec):
         return len(self.space.basis)
 
     def _encode(self, crops: Crops) -> Codes:
-        starts = range(0, len(crops), CHUNK)
-        parts = [self._codes_of(crops[at : at + CHUNK]) for at in starts]
-        return np.concatenate([*parts, np.empty((0, self.length))])
-
-    def _codes_of(self, crops: Crops) -> Codes:
-        found = self.space.fit(crops, self.steps)
-        moved = self.space.mesh.to_rest(crops, self.space.shapes(found))
-        return np.concatenate([found, self.texture.codes_of(moved)], axis=1)
+        out = np.empty((len(crops), self.length))
+        for at in range(0, len(crops), CHUNK):
+            part = crops[at : at + CHUNK]
+            found = self.space.fit(part, self.steps)
+            moved = self.space.mesh.to_rest(part, self.space.shapes(found))
+            out[at : at + CHUNK] = np.concatenate([found, self.texture._encode(moved)], axis=1)
+        return out
 
     def _decode(self, codes: Codes) -> Crops:
         shapes = self.space.shapes(codes[:, : self.of_shape])

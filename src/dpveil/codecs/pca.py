@@ -22,7 +22,6 @@ MOST_COMPONENTS: Final = 256
 MOST_FACTORS: Final = 64
 MOST_COORDINATES: Final = 4096
 LARGEST_NUMBER: Final = 1e6  # largest absolute mean, loading or deviation in a file, in units of a code
-"""Smallest variance in a file."""
 NAMES: Final = ("weights", "means", "loadings", "noises")
 
 
@@ -54,8 +53,7 @@ class Factors:
 
     @property
     def variances(self) -> Float64[np.ndarray, "k m"]:
-        found: Float64[np.ndarray, "k m"] = (self.loadings**2).sum(axis=2) + self.noises
-        return found
+        return np.asarray((self.loadings**2).sum(axis=2) + self.noises)
 
     def logs(self, codes: Codes) -> Float64[np.ndarray, "n k"]:
         """Return the logarithm of the density of each component at every code, times its weight."""
@@ -153,9 +151,7 @@ class Dictionary(StoredCodec):
         return sparse_codes(crops, self.mean, self.atoms)
 
     def _decode(self, codes: Codes) -> Crops:
-        starts = range(0, len(codes), CHUNK)
-        rows = (codes[at : at + CHUNK].astype(np.float32) @ self.atoms + self.mean for at in starts)
-        return pictures_of(rows, len(codes), self.canvas)
+        return combine(codes, self.mean, self.atoms, self.canvas)
 
     def tensors(self) -> dict[str, np.ndarray]:
         stored = self.atoms.astype(np.float16)
@@ -185,8 +181,7 @@ def soft(values: Codes, threshold: Float64[np.ndarray, "n 1"]) -> Codes:
 
     Source: FaceIDP eq. 23, with |F| in place of F, which would set every negative value to 0 (errata E11).
     """
-    shrunk: Codes = np.sign(values) * np.maximum(0, np.abs(values) - threshold)
-    return shrunk
+    return np.asarray(np.sign(values) * np.maximum(0, np.abs(values) - threshold))
 
 
 def sparse(products: Codes, gram: Float64[np.ndarray, "m m"], steps: int) -> Codes:
@@ -234,9 +229,7 @@ class PCA(StoredCodec):
         return project(pictures, self.mean, self.components.T)
 
     def _decode(self, codes: Codes) -> Crops:
-        starts = range(0, len(codes), CHUNK)
-        rows = (codes[at : at + CHUNK].astype(np.float32) @ self.components + self.mean for at in starts)
-        return pictures_of(rows, len(codes), self.canvas)
+        return combine(codes, self.mean, self.components, self.canvas)
 
     def tensors(self) -> dict[str, np.ndarray]:
         stored = self.components.astype(np.float16)
@@ -251,6 +244,15 @@ class PCA(StoredCodec):
             raise ModelError("a component of the file is empty")
         statistics = Statistics.of_tensors(tensors, energies(components), components=True)
         return cls(mean, components, statistics, canvas, card)
+
+
+def combine(
+    codes: Codes, mean: Float32[np.ndarray, " pixels"], rows: Float32[np.ndarray, "m pixels"], canvas: Canvas
+) -> Crops:
+    """Return the mean plus each code's combination of the rows, as crops."""
+    starts = range(0, len(codes), CHUNK)
+    parts = (codes[at : at + CHUNK].astype(np.float32) @ rows + mean for at in starts)
+    return pictures_of(parts, len(codes), canvas)
 
 
 def project(

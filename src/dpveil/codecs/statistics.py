@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from dpveil.assets.trained_files import arrays_of
-from dpveil.core.array_types import Float32, Float64, Int64
+from dpveil.core.array_types import Float32, Float64
 from dpveil.core.rationals import Number, exact
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.noise.bits import SeededBits
@@ -67,7 +67,10 @@ def distances_of(
     `sides` are the lower and upper bounds of the boxes. Pairs of different codes are drawn at random by
     `seed`. A coordinate in which a box is empty adds nothing to a distance. There must be at least two codes.
     """
-    first, second = _pairs(len(codes), seed)
+    words = SeededBits(seed, "apart").words(2 * PAIRS) >> np.uint64(1)
+    first, step = (part.astype(np.int64) for part in np.split(words, 2))
+    first %= len(codes)
+    second = (first + 1 + step % (len(codes) - 1)) % len(codes)
     out = np.empty((len(MEASURES), sides.shape[1], len(PAIR_SHARES)))
     for row, (low, high) in enumerate(zip(*sides, strict=True)):
         width = np.where(high > low, high - low, np.inf)
@@ -79,39 +82,6 @@ def distances_of(
             ]
             out[number, row] = np.quantile(np.concatenate(far), PAIR_SHARES)
     return out
-
-
-def checked_distances(
-    tensor: np.ndarray, percentiles: int, length: int
-) -> Float64[np.ndarray, "measures percentiles shares"]:
-    """Return the distances stored in a file; raises `ModelError` for another shape, range or order."""
-    known = {"measures": len(MEASURES), "percentiles": percentiles, "shares": len(PAIR_SHARES)}
-    (distances,) = arrays_of({"distances": tensor}, known, np.float64, distances=" ".join(known))
-    most = np.array([1.0, 2.0, length**0.5])[:, None, None] * (1 + 1e-9)
-    if np.any(distances < 0) or np.any(distances > most) or np.any(np.diff(distances, axis=2) < 0):
-        raise ModelError("the file's pair distances are not in their range or order")
-    return distances
-
-
-def interpolate_distances(
-    distances: Float64[np.ndarray, "measures percentiles shares"], known: list[float], at: float
-) -> PairDistances:
-    """Return the distances for the share `at` of clipping, interpolated linearly between `known` shares."""
-    each = (
-        {
-            share: float(np.interp(at, known, column))
-            for share, column in zip(PAIR_SHARES, rows.T, strict=True)
-        }
-        for rows in distances
-    )
-    return PairDistances(*each)
-
-
-def _pairs(count: int, seed: int) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " n"]]:
-    words = SeededBits(seed, "apart").words(2 * PAIRS) >> np.uint64(1)
-    first, step = (part.astype(np.int64) for part in np.split(words, 2))
-    first %= count
-    return first, (first + 1 + step % (count - 1)) % count
 
 
 Codes = Float64[np.ndarray, "n m"]
@@ -138,12 +108,10 @@ class Bounds:
 
     @property
     def width(self) -> Float64[np.ndarray, " m"]:
-        width: Float64[np.ndarray, " m"] = self.high - self.low
-        return width
+        return np.asarray(self.high - self.low)
 
     def clip(self, codes: Codes) -> Codes:
-        clipped: Codes = np.clip(codes, self.low, self.high)
-        return clipped
+        return np.asarray(np.clip(codes, self.low, self.high))
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +152,16 @@ class Statistics:
         Raises `ModelError` for invalid values and `KeyError` for missing ones.
         """
         length = len(column_energy)
-        quantiles = checked_quantiles(tensors["quantiles"], length)
-        distances = checked_distances(tensors["apart"], len(PERCENTILES), length)
+        known = {"2": 2, "percentiles": len(PERCENTILES), "m": length}
+        known |= {"measures": len(MEASURES), "shares": len(PAIR_SHARES)}
+        shapes = {"quantiles": "2 percentiles m", "distances": "measures percentiles shares"}
+        stored = {"quantiles": tensors["quantiles"], "distances": tensors["apart"]}
+        quantiles, distances = arrays_of(stored, known, np.float64, **shapes)
+        if not (quantiles[0, 0] < quantiles[1, 0]).all() or np.any(np.diff(quantiles[0], axis=0) < 0):
+            raise ModelError("the file's quantiles are not in their order")
+        most = np.array([1.0, 2.0, length**0.5])[:, None, None] * (1 + 1e-9)
+        if np.any(distances < 0) or np.any(distances > most) or np.any(np.diff(distances, axis=2) < 0):
+            raise ModelError("the file's pair distances are not in their range or order")
         if not components:
             return cls(quantiles, distances, column_energy)
         (spread,) = arrays_of(tensors, {"m": length}, np.float64, deviations="m")
@@ -226,7 +202,16 @@ class Statistics:
         Values between the stored shares are interpolated. Raises as `bounds`.
         """
         self.bounds(clip)
-        return interpolate_distances(self.distances, SHARES, _share(clip))
+        at = _share(clip)
+        return PairDistances(
+            *(
+                {
+                    share: float(np.interp(at, SHARES, column))
+                    for share, column in zip(PAIR_SHARES, rows.T, strict=True)
+                }
+                for rows in self.distances
+            )
+        )
 
     def radius(self, clip: Number = 0) -> float:
         """Return the median distance of the training codes from the centre of the box, in half sides."""
@@ -250,14 +235,4 @@ def quantiles_of(codes: Codes) -> Float64[np.ndarray, "2 percentiles m"]:
 
 def energies(rows: Float32[np.ndarray, "m pixels"]) -> Float64[np.ndarray, " m"]:
     """Return the squared norm of each row: W_m of a linear decoder."""
-    squared: Float64[np.ndarray, " m"] = np.einsum("mp,mp->m", rows, rows, dtype=np.float64)
-    return squared
-
-
-def checked_quantiles(tensor: np.ndarray, length: int) -> Float64[np.ndarray, "2 percentiles m"]:
-    """Return the quantiles stored in a file; raises `ModelError` for another shape or order."""
-    known = {"sides": 2, "percentiles": len(PERCENTILES), "m": length}
-    (quantiles,) = arrays_of({"quantiles": tensor}, known, np.float64, quantiles=" ".join(known))
-    if not (quantiles[0, 0] < quantiles[1, 0]).all() or np.any(np.diff(quantiles[0], axis=0) < 0):
-        raise ModelError("the file's quantiles are not in their order")
-    return quantiles
+    return np.asarray(np.einsum("mp,mp->m", rows, rows, dtype=np.float64))

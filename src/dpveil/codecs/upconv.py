@@ -41,8 +41,7 @@ class GalleryWeights:
         if gallery.ndim != 2 or len(gallery) != self.weights.shape[1]:
             problem = f"has not {self.weights.shape[1]} rows"
             raise InvalidParameter("gallery", str(gallery.shape), problem, hint="one for each weight")
-        mixed: Float64[np.ndarray, "n e"] = self.weights @ gallery
-        return mixed
+        return np.asarray(self.weights @ gallery)
 
 
 def approximate(targets: Points, gallery: Float64[np.ndarray, "m d"]) -> GalleryWeights:

@@ -39,20 +39,5 @@ else:
     Bool = Float = Float32 = Float64 = Int = Int8 = Int16 = Int32 = Int64 = Shaped
     Integer = Num = UInt8 = UInt16 = UInt64 = Shaped
 
-__all__ = [
-    "Bool",
-    "Float",
-    "Float32",
-    "Float64",
-    "Int",
-    "Int8",
-    "Int16",
-    "Int32",
-    "Int64",
-    "Integer",
-    "Num",
-    "Shaped",
-    "UInt8",
-    "UInt16",
-    "UInt64",
-]
+__all__ = ["Bool", "Float", "Float32", "Float64", "Int", "Int8", "Int16", "Int32", "Int64", "Integer", "Num"]
+__all__ += ["Shaped", "UInt8", "UInt16", "UInt64"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
 from dpveil.core.parameters import check_count
-from dpveil.core.rationals import Distance, Json, Number, exact, show, to_json
+from dpveil.core.rationals import Json, Number, exact, show, to_json
 from dpveil.errors import InvalidParameter
 
 RELATIONS: Final = {
@@ -53,6 +54,51 @@ def count_noun(count: int, noun: str) -> str:
 def pixels(count: int) -> str:
     """Return a number of pixels in words."""
     return count_noun(count, "pixel")
+
+
+NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,39}")
+MOST_SETTINGS: Final = 16  # the largest number of settings of one distance
+
+
+@dataclass(frozen=True)
+class Distance:
+    """A metric on the protected data: its `name` and every setting that it depends on, such as the codec.
+
+    The values of settings are numbers and strings, as in certificates. Equal objects stand for equal
+    functions. Raises `InvalidParameter` for a malformed name, a value of another type, and too many settings.
+
+    >>> Distance.of("chord", clip=5, codec="ab") == Distance.of("chord", codec="ab", clip=5)
+    True
+    """
+
+    name: str
+    settings: tuple[tuple[str, str | int | float], ...] = ()
+
+    def __post_init__(self) -> None:
+        names: list[object] = [self.name, *(name for name, _ in self.settings)]
+        values: list[object] = [value for _, value in self.settings]
+        if (
+            not all(isinstance(name, str) and NAME.fullmatch(name) for name in names)
+            or len(values) > MOST_SETTINGS
+        ):
+            raise InvalidParameter("distance", None, "has a name that is none", hint="such as box-mean")
+        if any(isinstance(value, bool) or not isinstance(value, str | int | float) for value in values):
+            raise InvalidParameter("distance", self.name, "has a setting that is no number and no text")
+
+    @classmethod
+    def of(cls, name: str, /, **settings: Any) -> Distance:
+        return cls(name, tuple(sorted(settings.items())))
+
+    def to_json(self) -> dict[str, Json]:
+        return {"name": self.name, "settings": dict(self.settings)}
+
+    @classmethod
+    def from_json(cls, data: Any, where: str) -> Distance:
+        """Return the distance that `to_json` wrote; raises `InvalidParameter` for anything else."""
+        try:
+            return cls.of(data["name"], **data["settings"])
+        except (KeyError, TypeError) as error:
+            raise InvalidParameter(where, None, "is no distance") from error
 
 
 @dataclass(frozen=True)

@@ -299,10 +299,7 @@ class CoverageDigests:
             levels = levels[..., :1]
         replaced = hidden_pixels(regions, photo.height, photo.width)
         boxes = sorted(str(region.box) for region in regions) if relation.name == VECTORS else []
-        return cls(
-            _digest(levels.shape, np.ascontiguousarray(levels)),
-            _digest(boxes, np.packbits(replaced)),
-        )
+        return cls(_digest(levels.shape, np.ascontiguousarray(levels)), _digest(boxes, np.packbits(replaced)))
 
     def to_json(self) -> dict[str, str]:
         return {"photo": self.photo.hex(), "pixels": self.pixels.hex()}

@@ -164,10 +164,7 @@ FACES: Final = Table(
     },
 )
 METHODS: Final = Table(
-    "method",
-    {**PIXEL.rows, **FACES.rows},
-    group="dpveil.methods",
-    base="dpveil.mechanisms.method:Method",
+    "method", {**PIXEL.rows, **FACES.rows}, group="dpveil.methods", base="dpveil.mechanisms.method:Method"
 )
 """Every method that releases photos: pixel methods, face methods, and plug-ins."""
 

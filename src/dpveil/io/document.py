@@ -17,14 +17,7 @@ import numpy as np
 from PIL import ImageFile
 
 from dpveil.core.photo import BlockGrid, Photo
-from dpveil.io.decoding import (
-    WHY,
-    as_answer,
-    check_kind,
-    decode_answer,
-    load_levels,
-    open_picture,
-)
+from dpveil.io.decoding import WHY, as_answer, check_kind, decode_answer, load_levels, open_picture
 from dpveil.io.folders import PDF
 from dpveil.io.screening import check_pixels
 from dpveil.io.unreadable import COPY_AGAIN, Refused, Unread, overload_refusal
@@ -90,10 +83,7 @@ def _page(sheet: Sheet, number: int, dpi: int) -> tuple[bytes, bytes, bytes]:
         b"<< /Type /XObject /Subtype /Image /Width %d /Height %d /ColorSpace %s /BitsPerComponent 8"
         b" /Filter /FlateDecode /DecodeParms << /Predictor 15 /Colors %d /Columns %d >>"
         b" /Length %d >>\nstream\n"
-    ) % (
-        *(sheet.width, sheet.height, COLOURS[sheet.channels][0]),
-        *(sheet.channels, sheet.width, sheet.size),
-    )
+    ) % (*(sheet.width, sheet.height, COLOURS[sheet.channels][0]), *(sheet.channels, sheet.width, sheet.size))
     return page, told, picture
 
 

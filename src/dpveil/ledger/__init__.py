@@ -12,6 +12,5 @@ if TYPE_CHECKING:
 __all__ = ["Account", "Checked", "Ledger", "Limit", "Paid", "Reservation"]
 
 __getattr__, __dir__ = lazy(
-    __name__,
-    {"check": "Checked", "ledger": "Ledger Reservation", "limits": "Account Limit Paid"},
+    __name__, {"check": "Checked", "ledger": "Ledger Reservation", "limits": "Account Limit Paid"}
 )

@@ -96,8 +96,7 @@ class BlockTable:
         quotient) and is below 1 with 2^11 columns; it would have to be above 500 for a larger error.
         """
         exponents = (sizes - anchors).astype(np.float64) * (sizes + anchors).astype(np.float64) / self.twice
-        found: Float64[np.ndarray, " n"] = np.exp(-exponents) * 2.0**self.accept_bits
-        return found
+        return np.asarray(np.exp(-exponents) * 2.0**self.accept_bits)
 
     def _sure(self) -> UInt64[np.ndarray, " columns"]:
         """Return for each block the level of leading bits below which all of its integers are accepted, else

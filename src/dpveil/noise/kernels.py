@@ -43,7 +43,7 @@ def laplace(words, packed, powers, total_bits, column_bits, out):
             types.u8[:, ::1], types.i8, types.Array(kind, 1, "A", readonly=True), types.u8[::1], kind[:]
         )
         for kind in (types.i8, types.u1)
-    ],
+    ]
 )
 def matrix(packed, column_bits, rows, words, out):
     """Fill `out` with one outcome for each row number and word; `rows` and `out` have the same dtype."""

@@ -22,16 +22,14 @@ Loss = Callable[[Floats, Floats], Floats]
 
 def absolute(answers: Floats, guesses: Floats) -> Floats:
     """Return |f - f'|. Source: Croft thesis 5.78."""
-    found: Floats = np.abs(answers - guesses)
-    return found
+    return np.asarray(np.abs(answers - guesses))
 
 
 def loss_of_answers(
     matrix: Any, responses: Any, answers: Any, loss: Loss = absolute
 ) -> Float64[np.ndarray, " answers"]:
     table, shown, given = _check_table(matrix, responses, answers)
-    found: Float64[np.ndarray, " answers"] = (table * loss(given[None, :], shown[:, None])).sum(axis=0)
-    return found
+    return np.asarray((table * loss(given[None, :], shown[:, None])).sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +66,7 @@ def _prior(prior: Any, count: int) -> Float64[np.ndarray, " answers"]:
     weights = np.asarray(prior, np.float64)
     if weights.shape != (count,) or not np.isfinite(weights).all() or weights.min() < 0 or weights.sum() <= 0:
         raise InvalidParameter("prior", str(weights.shape), f"is not {count} chances", hint="one per answer")
-    chances: Float64[np.ndarray, " answers"] = weights / weights.sum()
-    return chances
+    return np.asarray(weights / weights.sum())
 
 
 def _check_table(matrix: Any, responses: Any, answers: Any) -> tuple[Floats, Floats, Floats]:
@@ -256,14 +253,12 @@ def candidates(
             raise InvalidParameter("answers", outside, f"are not all in the range {allowed}")
     every = answers is not None or (whole and len(asked) <= MOST and _points(query) == len(asked))
     found = [_candidate(name, query, relation, asked, names, remap=every) for name in names or TABLE]
-    return sorted(found, key=_rank)
 
+    def rank(one: Candidate) -> tuple[bool, float, bool]:
+        # `geometric` before `laplace` where the two are the same law
+        return one.utility is None, one.utility.mean if one.utility else 0, one.name != "geometric"
 
-def _rank(one: Candidate) -> tuple[bool, float, bool]:
-    """Return a sort key: least error first, and `geometric` before `laplace` where the two are the same
-    law.
-    """
-    return one.utility is None, one.utility.mean if one.utility else 0, one.name != "geometric"
+    return sorted(found, key=rank)
 
 
 def _candidate(

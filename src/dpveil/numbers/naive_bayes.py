@@ -248,8 +248,7 @@ def mean_codes(sums: TrueAnswers, counts: Int64[np.ndarray, " classes"], bits: B
     """Draw the sums and return the code of every mean."""
     noisy = sums.mechanism.lattice.value(sums.draw(bits)).reshape(len(counts), -1)
     middle = noisy / np.maximum(counts, 1)[:, None]
-    codes: Ints = np.rint((1 + np.clip(middle, -1, 1)) / 2 * LEVELS).astype(np.int64)
-    return codes
+    return np.asarray(np.rint((1 + np.clip(middle, -1, 1)) / 2 * LEVELS).astype(np.int64))
 
 
 def squares_about(groups: Sequence[Codes], centres: Ints) -> Ints:
@@ -437,12 +436,10 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         joint = self._joint(X)
         highest = joint.max(axis=1, keepdims=True)
         total = np.log(np.exp(joint - highest).sum(axis=1, keepdims=True))
-        log_chances: Float64[np.ndarray, "records classes"] = joint - highest - total
-        return log_chances
+        return np.asarray(joint - highest - total)
 
     def predict_proba(self, X: Any) -> Float64[np.ndarray, "records classes"]:  # noqa: N803
-        chances: Float64[np.ndarray, "records classes"] = np.exp(self.predict_log_proba(X))
-        return chances
+        return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def _joint(self, X: Any) -> Float64[np.ndarray, "records classes"]:  # noqa: N803
         """Return ln P(record, class) for every record and class."""
@@ -506,10 +503,7 @@ def _labels(classes: Any, y: Any) -> tuple[Any, Int64[np.ndarray, " records"]]:
         raise InvalidParameter("classes", None, "are not a list of labels", hint="such as ['no', 'yes']")
     if not np.isin(y, known).all():
         raise InvalidParameter(
-            "classes",
-            None,
-            "lack the label of some record",
-            hint="list all, or leave such records out",
+            "classes", None, "lack the label of some record", hint="list all, or leave such records out"
         )
     return known, np.searchsorted(known, y).astype(np.int64)
 

@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dpveil.core.guarantee import Guarantee, Relation, Scope, count_noun
-from dpveil.core.rationals import Distance, Json, Number, exact, show, to_json, two_digits
+from dpveil.core.guarantee import Distance, Guarantee, Relation, Scope, count_noun
+from dpveil.core.rationals import Json, Number, exact, show, to_json, two_digits
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import RECORD

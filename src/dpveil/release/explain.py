@@ -10,7 +10,6 @@ from typing import Final
 
 from dpveil.accounting.meaning import (
     HARM,
-    NONE,
     STRENGTHS,
     MetricMeaning,
     at_least,
@@ -79,12 +78,6 @@ def budget_for(method: Method, name: str, size: Size) -> Method | None:
 
 CANDIDATES: Final = (2, 10, 100, 1000)
 """Numbers of equally likely candidates for which the adversary's success is bounded."""
-CLAIMS: Final = {
-    "strong": "Strong",
-    "moderate": "Moderate",
-    "weak": "Weak",
-    NONE: "Practically none",
-}
 
 
 @dataclass(frozen=True)
@@ -173,7 +166,7 @@ def sentence(
     if not guarantee.formal:
         return "No formal guarantee: nothing is promised, whatever the picture looks like."
     pair = success_bound(guarantee, 2)
-    grade = CLAIMS[strength(guarantee)]
+    grade = strength(guarantee).capitalize()
     relation = guarantee.relation
     alike = "any two photos" if relation.name == "any-image" else relation.in_words()
     if faces and relation.name == "any-image":
@@ -194,7 +187,7 @@ def sentence(
     cost = ", ".join(f"{name} {show(value)}" for name, value in numbers if value is not None)
     return (
         f"{text} The region has {area:,} pixels: about all of them together the promise is"
-        f" {CLAIMS[strength(whole)].lower()} ({cost})."
+        f" {strength(whole)} ({cost})."
     )
 
 

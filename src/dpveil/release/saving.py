@@ -21,13 +21,7 @@ from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.jpeg_blocks import JpegBlocks
 from dpveil.core.region import CoverageDigests
 from dpveil.core.urls import Url
-from dpveil.errors import (
-    INTACT,
-    CertificateError,
-    InvalidParameter,
-    OutputError,
-    PhotoError,
-)
+from dpveil.errors import INTACT, CertificateError, InvalidParameter, OutputError, PhotoError
 from dpveil.io import (
     FORMATS,
     MAX_PIXELS,
@@ -173,10 +167,7 @@ class ReleaseFiles:
         if (format_name(contents[:64]) or "unknown").lower() != output.format:
             yield f"the image is not a {output.format} file"
         elif not only_picture(
-            contents,
-            output.format,
-            manifest=output.manifest is not None,
-            texts=check_texts(output.metadata),
+            contents, output.format, manifest=output.manifest is not None, texts=check_texts(output.metadata)
         ):
             yield MORE
             return  # unusual files may take long to decode

@@ -179,11 +179,7 @@ Trusted = PublicKey | str | Path | Sequence[PublicKey | str | Path] | None
 
 
 def verify(
-    path: str | Path,
-    *,
-    max_pixels: int = MAX_PIXELS,
-    at_least: str | None = None,
-    trust: Trusted = None,
+    path: str | Path, *, max_pixels: int = MAX_PIXELS, at_least: str | None = None, trust: Trusted = None
 ) -> Verification:
     """Return whether the image file at `path`, which may also name its certificate, fits its certificate.
 
@@ -222,17 +218,12 @@ def verify_file(
 
 
 def verify_pair(
-    pair: ReleaseFiles,
-    *,
-    max_pixels: int = MAX_PIXELS,
-    at_least: str | None = None,
-    trust: Trusted = None,
+    pair: ReleaseFiles, *, max_pixels: int = MAX_PIXELS, at_least: str | None = None, trust: Trusted = None
 ) -> Verification:
     """Return whether an image fits its certificate, as `verify` does, wherever the two are."""
     wanted = check_requirements(at_least, trust)
-    return judge(
-        _examine_photo(pair, partial(certificate_from, pair.certificate, Certificate), max_pixels), *wanted
-    )
+    stated = partial(certificate_from, pair.certificate, Certificate)
+    return judge(_examine_photo(pair, stated, max_pixels), *wanted)
 
 
 def check_requirements(
@@ -278,10 +269,8 @@ def _examine_photo(pair: ReleaseFiles, stated: Callable[[], Certificate], max_pi
     if certificate is None or found.problems:
         return found
     certificate = with_sentences(certificate)
-    few = (
-        certificate.composition is not None
-        and few_pixels_warning(certificate.composition) in certificate.warnings
-    )
+    total = certificate.composition
+    few = total is not None and few_pixels_warning(total) in certificate.warnings
     status = "consistent" if certificate.guarantees else "unprotected"
     return replace(found, status=status, certificate=certificate, few_only=few)
 
@@ -330,8 +319,9 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
     size = {"width": output.width, "height": output.height}
     if output.width * output.height > max_pixels:
         yield f"the certificate is of a photo of more than the limit of {max_pixels:,} pixels"
-    wrong = [(r.in_words(), problem) for r in certificate.regions if (problem := r.problem(**size))]
-    yield from (f"the region {words} {problem}" for words, problem in wrong)
+    for region in certificate.regions:
+        if problem := region.problem(**size):
+            yield f"the region {region.in_words()} {problem}"
     if certificate.guarantees:
         yield from _request_problems(certificate)
 
@@ -357,23 +347,19 @@ def _request_problems(certificate: Certificate) -> Iterator[str]:
 
 
 def _copy_problems(certificate: Certificate, output: Output) -> Iterator[str]:
-    made = (certificate.method, dict(certificate.parameters), certificate.post_processing)
-    nothing: tuple[object, ...] = (None, {}, (), None, None)
     if {*certificate.missing} != {*certificate.request}:
         yield "it is a copy, and not everything that was asked for is missing"
-    if (*made, certificate.composition, certificate.strength) != nothing or (
-        certificate.bits,
-        certificate.accountant,
-    ) != ("none", NO_ACCOUNTANT):
+    made = certificate.method, certificate.composition, certificate.strength
+    drawn = (*certificate.parameters, *certificate.post_processing, *(one for one in made if one is not None))
+    if drawn or (certificate.bits, certificate.accountant) != ("none", NO_ACCOUNTANT):
         yield "there is no guarantee, and yet a method, composition, accountant or bit source"
 
 
 def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]:
     quote = quote_of(certificate)
     method = quote.method
-    if json.dumps(method.parameters(), sort_keys=True) != json.dumps(
-        dict(certificate.parameters), sort_keys=True
-    ):
+    written, stated = method.parameters(), dict(certificate.parameters)
+    if json.dumps(written, sort_keys=True) != json.dumps(stated, sort_keys=True):
         yield "the parameters are not written as the method writes them"
     for record, told, due in zip(certificate.regions, certificate.guarantees, quote.guarantees, strict=True):
         if told != due:
@@ -382,10 +368,7 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
         yield _difference("the composition", certificate.composition, quote.total)
     if certificate.strength != quote.strength:
         yield f"the strength is {quote.strength}, and the certificate says {certificate.strength!r}"
-    if (
-        tuple(stated_step(step).description for step in certificate.post_processing)
-        != certificate.post_processing
-    ):
+    if any(stated_step(step).description != step for step in certificate.post_processing):
         yield "the post-processing is not written as its steps write it"
     if certificate.accountant != quote.accountant:
         yield f"the accountant {certificate.accountant!r} is unknown"

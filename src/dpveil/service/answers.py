@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from starlette import responses
 from starlette.responses import Response
 
 from dpveil.errors import DPVeilError
 from dpveil.service.problems import MEDIA_TYPE, problem
+from dpveil.service.schemas import JSON
 from dpveil.service.store import DONE, FAILED, WORKING, Result
-
-JSON: Final = "application/json"
 
 
 def encode_json(content: Any) -> bytes:

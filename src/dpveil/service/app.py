@@ -17,7 +17,6 @@ from starlette.exceptions import HTTPException
 from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.service import schemas
 from dpveil.service.answers import (
-    JSON,
     JSONResponse,
     job_json,
     problem_response,
@@ -119,10 +118,7 @@ Asking = Annotated[Caller, Depends(_caller)]
     "/v1/releases",
     **address(
         "release",
-        {
-            201: ("The release.", schemas.PaidRelease),
-            202: ("A job makes the release.", schemas.Job),
-        },
+        {201: ("The release.", schemas.PaidRelease), 202: ("A job makes the release.", schemas.Job)},
         (*SENDING, 409, 410),
         schemas.UPLOAD,
     ),
@@ -183,7 +179,7 @@ async def _order(
 @router.get("/v1/releases/{id}", **address("found", {200: ("The release.", schemas.Release)}, FINDING))
 async def get_release(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002  the path's word
     """Return a release: its certificate, and where its image is."""
-    return Response(release_text(await finished_release(parts.jobs, caller, id)), media_type=JSON)
+    return Response(release_text(await finished_release(parts.jobs, caller, id)), media_type=schemas.JSON)
 
 
 @router.get("/v1/releases/{id}/image", **address("image", {200: ("The picture.", schemas.IMAGE)}, FINDING))
@@ -206,7 +202,7 @@ async def image(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A00
 async def certificate(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002
     """Return the certificate of a release as the file that `dpveil verify` reads."""
     made = await finished_release(parts.jobs, caller, id)
-    return Response(made.certificate, headers=_download_header(made, CERTIFICATE), media_type=JSON)
+    return Response(made.certificate, headers=_download_header(made, CERTIFICATE), media_type=schemas.JSON)
 
 
 def _download_header(result: Result, ending: str = "") -> dict[str, str]:

@@ -25,7 +25,7 @@ from dpveil.io import FORMATS
 from dpveil.io.screening import format_name
 from dpveil.service import log
 from dpveil.service.budget import Budget
-from dpveil.service.guard import ActiveRequests, RequestLoad
+from dpveil.service.guard import FAILURE, ActiveRequests, RequestLoad
 from dpveil.service.keys import Caller
 from dpveil.service.log import Metrics
 from dpveil.service.media import FORMATS as MEDIA
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 STOPS: Final = "the service stops, and this was not paid for yet"
-FAILED: Final = DPVeilError("the service failed", hint="its log says where")
 DELETED: Final = "the job was deleted before it was paid for"
 
 
@@ -195,7 +194,7 @@ class Jobs:
         # results and their jobs begin in one order, so that a result that is looked for has its job already
         for id_ in await self.results(self.store.unfinished_ids):
             if id_ not in self._jobs:
-                await self.results(self.store.fail, id_, json.dumps(problem(FAILED)))
+                await self.results(self.store.fail, id_, json.dumps(problem(FAILURE)))
 
     async def _make(self, id_: str, order: Order) -> None:
         """Make a release and keep it, or why it was not made; raises nothing."""
@@ -211,7 +210,7 @@ class Jobs:
             await self._note_failure(id_, error)
         except Exception:  # noqa: BLE001  logged, and told as an error of the service
             log.error("release")
-            await self._note_failure(id_, FAILED)
+            await self._note_failure(id_, FAILURE)
         finally:
             order.free()
 

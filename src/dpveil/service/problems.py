@@ -11,48 +11,28 @@ from dpveil.service import log
 
 MEDIA_TYPE: Final = "application/problem+json"
 STATUS: Final[Mapping[str, int]] = {
-    # of the service itself
-    "BadRequest": 400,
-    "Unauthorised": 401,
-    "Forbidden": 403,
-    "NotFound": 404,
-    "TooSlow": 408,
-    "Conflict": 409,
-    "Gone": 410,
-    "TooLarge": 413,
-    "WrongType": 415,
-    "Misdirected": 421,
-    "KeyReused": 422,
-    "WorkerEnded": 422,
-    "TooMany": 429,
-    "Lost": 500,
-    "Busy": 503,
-    "NotKept": 503,
-    # of dpveil.errors
-    "UsageError": 422,
-    "InvalidParameter": 422,
-    "UnknownName": 422,
-    "PluginError": 422,
-    "MissingPlugin": 422,
-    "RegionError": 422,
-    "NoRegion": 422,
-    "UnsupportedRelation": 422,
-    "BudgetRefused": 403,
-    "BudgetExceeded": 403,
-    "RegionsDiffer": 403,
-    "AlreadyPaid": 410,
-    "ReservationLost": 409,
-    "LedgerError": 503,
-    "TooWeak": 422,
-    "PhotoError": 422,
-    "ClipError": 422,
-    "DataError": 422,
-    "OutputError": 422,
-    "ModelError": 422,
-    "CertificateError": 500,
-    "NoiseError": 422,
-    "DPVeilError": 500,
+    kind: status
+    for status, kinds in {
+        400: "BadRequest",
+        401: "Unauthorised",
+        403: "Forbidden BudgetRefused BudgetExceeded RegionsDiffer",
+        404: "NotFound",
+        408: "TooSlow",
+        409: "Conflict ReservationLost",
+        410: "Gone AlreadyPaid",
+        413: "TooLarge",
+        415: "WrongType",
+        421: "Misdirected",
+        422: "KeyReused WorkerEnded UsageError InvalidParameter UnknownName PluginError MissingPlugin"
+        " RegionError NoRegion UnsupportedRelation TooWeak PhotoError ClipError DataError OutputError"
+        " ModelError NoiseError",
+        429: "TooMany",
+        500: "Lost CertificateError DPVeilError",
+        503: "Busy NotKept LedgerError",
+    }.items()
+    for kind in kinds.split()
 }
+"""Kinds of errors, of the service itself and the classes of `dpveil.errors`."""
 LEDGER_SECONDS: Final = 60  # seconds before another attempt where the ledger fails, as on a full disk
 PHOTO: Final = "photo"
 SETTINGS: Final = "settings"

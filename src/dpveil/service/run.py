@@ -194,10 +194,7 @@ def running(setup: Setup, service: Service, started: Callable[[int], None]) -> u
 
 
 def serve(
-    setup: Setup,
-    ledger: Ledger | None,
-    begins: Callable[[Service], None],
-    started: Callable[[int], None],
+    setup: Setup, ledger: Ledger | None, begins: Callable[[Service], None], started: Callable[[int], None]
 ) -> None:
     """Run the service until it is told to stop by SIGTERM or SIGINT.
 

@@ -120,7 +120,8 @@ class Request:
                 raise UnknownName("setting", word[:100], known)
         given = _finders(settings["regions"], search) if "regions" in settings else None
         method = _method(default_method(given or ()) if name is None and not rest else name, rest)
-        words = {n: _optional_text(n, settings) for n in ("if_none", "at_least", "format", "trust_source")}
+        optional = ("if_none", "at_least", "format", "trust_source")
+        words = {n: None if settings.get(n) is None else _text(n, settings[n]) for n in optional}
         if words["format"] is not None and words["format"] not in FORMATS.values():
             raise UnknownName("format", words["format"][:100], set(FORMATS.values()))
         return cls(
@@ -209,11 +210,6 @@ def _as_list(values: object, name: str) -> list[Any]:
     if len(found) > MOST_LISTED:
         raise InvalidParameter(name, None, f"has {len(found):,} entries", hint=f"at most {MOST_LISTED:,}")
     return found
-
-
-def _optional_text(name: str, settings: Mapping[str, Any]) -> str | None:
-    value = settings.get(name)
-    return None if value is None else _text(name, value)
 
 
 def _text(name: str, value: object) -> str:

@@ -163,8 +163,7 @@ class RankChoice:
             raise InvalidParameter("distances", str(distances.shape), shape, hint="one for each candidate")
         ranks = self.ranks(len(distances), bits)
         order = np.argsort(distances, axis=1, kind="stable")
-        chosen: Int64[np.ndarray, " n"] = order[np.arange(len(distances)), ranks]
-        return chosen
+        return np.asarray(order[np.arange(len(distances)), ranks])
 
     def ranks(self, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
         """Return `size` independent ranks, 0 for the nearest, with exactly the law of the weights."""

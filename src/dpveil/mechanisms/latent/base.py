@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 import numpy as np
 
 from dpveil.core.array_types import Float64, Int64
-from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.guarantee import Distance, Guarantee, Relation, Scope
 from dpveil.core.parameters import Between
-from dpveil.core.rationals import Distance, Json, Number, to_json
+from dpveil.core.rationals import Json, Number, to_json
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource, check_bits
 
@@ -125,15 +125,13 @@ class LatentMechanism(ABC):
         check_bits(bits)
         box = space.bounds(self.clip)
         drawn = np.clip(self._draw(self.points(codes, space), space, bits), 0, STEPS)
-        released: Codes = box.low + (box.high - box.low) * drawn / STEPS
-        return released
+        return np.asarray(box.low + (box.high - box.low) * drawn / STEPS)
 
     def points(self, codes: Codes, space: CodeSpace) -> Points:
         """Return the points of the grid that stand for finite codes, n × m: draws depend on them alone."""
         box = space.bounds(self.clip)
         inside = (np.clip(codes, box.low, box.high) - box.low) / (box.high - box.low)
-        points: Points = np.clip(np.rint(inside * STEPS), 0, STEPS).astype(np.int64)
-        return points
+        return np.asarray(np.clip(np.rint(inside * STEPS), 0, STEPS).astype(np.int64))
 
     def laws(self, space: CodeSpace) -> tuple[Law, ...] | None:
         """Return the law of the noise of every coordinate, or None if it is none of `posterior`."""

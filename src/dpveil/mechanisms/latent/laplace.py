@@ -11,9 +11,9 @@ from typing import ClassVar, Final
 import numpy as np
 
 from dpveil.core.array_types import Float64
-from dpveil.core.guarantee import Scope
+from dpveil.core.guarantee import Distance, Scope
 from dpveil.core.parameters import Positive
-from dpveil.core.rationals import Distance, show, to_json
+from dpveil.core.rationals import show, to_json
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.latent.base import LIKELY, SNAPPED, STEPS, TIME, CodeSpace, LatentMechanism, Points
 from dpveil.mechanisms.latent.posterior import (

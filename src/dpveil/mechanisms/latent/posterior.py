@@ -39,8 +39,7 @@ def optimal_laplace(width: Energies, energy: Energies) -> Energies:
     times that to the picture; Σ W·S²/p² under Σp = 1 is minimal where W·S²/p³ is the same for all. Source:
     FaceIDP eq. 19, with public S_m (errata E4), over all coordinates.
     """
-    shares: Energies = np.cbrt(energy * width**2)
-    return shares
+    return np.asarray(np.cbrt(energy * width**2))
 
 
 def optimal_gaussian(width: Energies, energy: Energies) -> Energies:
@@ -48,8 +47,7 @@ def optimal_gaussian(width: Energies, energy: Energies) -> Energies:
 
     Σ W·S²/(2ρ_m) under Σρ_m = ρ is minimal where W·S²/ρ_m² is the same for all.
     """
-    shares: Energies = width * np.sqrt(energy)
-    return shares
+    return np.asarray(width * np.sqrt(energy))
 
 
 RULES: Final[dict[str, Callable[[Energies, Energies], Energies]]] = {
@@ -191,15 +189,11 @@ class Law:
         if self.name == "truncated":
             ends = np.exp(-at / self.scale) + np.exp(-(1 - at) / self.scale)
             return np.asarray(-away - np.log(2 - ends))
+        from scipy.special import log_ndtr
+
         normal = self.name == "gaussian"
         density = -0.5 * away**2 if normal else -away
         # At an end of the box the draw was there or beyond: a probability and no density.
-        beyond = _log_tail(away) if normal else density + np.log(0.5)
+        beyond = log_ndtr(-away) if normal else density + np.log(0.5)
         end = (seen <= 0.5 / STEPS) | (seen >= 1 - 0.5 / STEPS)
         return np.asarray(np.where(end, beyond, density))
-
-
-def _log_tail(away: np.ndarray) -> np.ndarray:
-    from scipy.special import log_ndtr
-
-    return np.asarray(log_ndtr(-away))

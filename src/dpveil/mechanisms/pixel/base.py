@@ -162,9 +162,7 @@ def fullest_of(sizes: Mapping[int, int], changed: int | None) -> dict[int, int]:
 
 
 def pixelise(
-    image: UInt8[np.ndarray, "h w c"],
-    block: int,
-    noise: Callable[[int], Int64[np.ndarray, " cells"]],
+    image: UInt8[np.ndarray, "h w c"], block: int, noise: Callable[[int], Int64[np.ndarray, " cells"]]
 ) -> UInt8[np.ndarray, "h w c"]:
     """Return the image of noisy cell means; `noise(n)` is called once and added to the n exact sums."""
     height, width, _ = image.shape

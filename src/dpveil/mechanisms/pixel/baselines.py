@@ -39,9 +39,7 @@ class Snow(PixelMethod):
     summary: ClassVar[str] = "each pixel is shown with probability δ, and grey otherwise"
     source: ClassVar[str] = "Reilly & Fan 2021 §3.4"
     typical: ClassVar[Mapping[str, Json]] = {"delta": "0.3"}
-    help: ClassVar[Mapping[str, str]] = {
-        "delta": "The share of pixels that are shown as they are.",
-    }
+    help: ClassVar[Mapping[str, str]] = {"delta": "The share of pixels that are shown as they are."}
 
     delta: Probability = Probability(
         hint="delta is the share of pixels that are shown as they are: 0.1 to 0.8 in the paper"
@@ -100,9 +98,7 @@ class Fill(PixelMethod):
     kinds: ClassVar[tuple[str, ...]] = ("pure",)
     summary: ClassVar[str] = "one level for the whole region: shows nothing of it, and costs nothing"
     source: ClassVar[str] = "common practice"
-    help: ClassVar[Mapping[str, str]] = {
-        "level": "Grey level of the fill, from 0, black, to 255.",
-    }
+    help: ClassVar[Mapping[str, str]] = {"level": "Grey level of the fill, from 0, black, to 255."}
 
     level: Count = Count(low=0, high=255, default=0)
 
@@ -178,9 +174,7 @@ class Blur(Baseline):
     name: ClassVar[str] = "blur"
     summary: ClassVar[str] = "Gaussian blur, a baseline that promises nothing"
     source: ClassVar[str] = "common practice"
-    help: ClassVar[Mapping[str, str]] = {
-        "sigma": "Standard deviation of the blur in pixels.",
-    }
+    help: ClassVar[Mapping[str, str]] = {"sigma": "Standard deviation of the blur in pixels."}
     typical: ClassVar[dict[str, Json]] = {"sigma": 8}
     broken_by: ClassVar[tuple[str, ...]] = (
         "deblurring: a blur with a known kernel is a linear map, undone but for rounding",

@@ -62,8 +62,7 @@ def inverse(bands: list[Int16[np.ndarray, "rows columns c"]]) -> UInt8[np.ndarra
     for level in reversed(range(0, len(bands) - 1, 3)):
         down, across, cross = bands[level : level + 3]
         means = _join_halves(_join_halves(means, down, 0), _join_halves(across, cross, 0), 1)
-    image: UInt8[np.ndarray, "h w c"] = np.clip(means, 0, 255).astype(np.uint8)
-    return image
+    return np.asarray(np.clip(means, 0, 255).astype(np.uint8))
 
 
 def _split(
@@ -408,8 +407,7 @@ def _decode_noisy(
             total += plane.value * _estimate(plane, (sizes & plane.value) != 0, bits)
     if band.kind != COARSE:
         total *= 1 - 2 * _estimate(band.planes[0], values < 0, bits)
-    decoded: Int16[np.ndarray, "rows columns c"] = np.rint(total).astype(np.int16)
-    return decoded
+    return np.asarray(np.rint(total).astype(np.int16))
 
 
 def _estimate(

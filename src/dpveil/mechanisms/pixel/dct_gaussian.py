@@ -16,14 +16,7 @@ from dpveil.core.array_types import Float64, Int64, UInt8
 from dpveil.core.parameters import Count, Flag, Neighbourhood, OptionalCount
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Size
-from dpveil.mechanisms.pixel.base import (
-    MOST_SIZES,
-    TOP,
-    ConcentratedMethod,
-    check_size,
-    distinct_sizes,
-    only,
-)
+from dpveil.mechanisms.pixel.base import MOST_SIZES, TOP, ConcentratedMethod, check_size, distinct_sizes, only
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import check_variance, discrete_gaussian
 
@@ -46,8 +39,7 @@ def cosines(side: int) -> Int64[np.ndarray, "side side"]:
     """Return the orthonormal cosine transform times 1024, rounded; these integers define the transform."""
     rows, columns = np.arange(side)[:, None], np.arange(side)[None, :]
     exact = np.cos(np.pi * (2 * columns + 1) * rows / (2 * side)) * np.sqrt(np.where(rows == 0, 1, 2) / side)
-    whole: Int64[np.ndarray, "side side"] = np.rint(exact * UNIT).astype(np.int64)
-    return whole
+    return np.asarray(np.rint(exact * UNIT).astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -127,8 +119,7 @@ class BlockTransform:
         blocks = levels.reshape(-1, self.tall, levels.shape[1] // self.wide, self.wide, self.channels)
         planes = np.einsum("kc,aibjc->abkij", colours.astype(np.float64), blocks)
         found = rows.astype(np.float64) @ planes @ columns.T.astype(np.float64)
-        exact: Coefficients = found.reshape(-1, self.norms.size).astype(np.int64)
-        return exact
+        return np.asarray(found.reshape(-1, self.norms.size).astype(np.int64))
 
     def backward(
         self, coefficients: Float64[np.ndarray, "blocks coefficients"], height: int, width: int
@@ -219,14 +210,12 @@ class Plan:
     def noise(self) -> Float64[np.ndarray, " coefficients"]:
         """Return the noise variances in orthonormal units; infinite for dropped coefficients."""
         known = [np.inf if variance is None else float(variance) for variance in self.variances]
-        noise: Float64[np.ndarray, " coefficients"] = np.array(known) / self.transform.norms
-        return noise
+        return np.asarray(np.array(known) / self.transform.norms)
 
     def shrinkage(self) -> Float64[np.ndarray, " coefficients"]:
         """Return the factor on each noisy coefficient that has the least expected error."""
         expected = self.transform.expected_spread**2
-        share: Float64[np.ndarray, " coefficients"] = expected / (expected + self.noise())
-        return share
+        return np.asarray(expected / (expected + self.noise()))
 
 
 @lru_cache(maxsize=64)

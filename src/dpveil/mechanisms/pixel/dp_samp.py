@@ -75,7 +75,9 @@ def k_means(counts: Int64[np.ndarray, " levels"], clusters: int) -> list[Int64[n
     levels = np.flatnonzero(counts > 0)
     if clusters >= len(levels):
         return list(levels[:, None])
-    sums = _running(levels.astype(np.float64), counts[levels].astype(np.float64))
+    # of weight, weight·level and weight·level² over the first 0, 1, ..., n levels
+    weighted = (counts[levels] * levels.astype(np.float64) ** power for power in range(3))
+    sums = np.stack([np.concatenate([[0.0], np.cumsum(each)]) for each in weighted])
     best = np.full((clusters, len(levels) + 1), np.inf)  # [k, j]: k + 1 clusters of the first j levels
     starts = np.zeros((clusters, len(levels)), np.int64)
     for end in range(0, len(levels), ENDS):
@@ -93,13 +95,6 @@ def k_means(counts: Int64[np.ndarray, " levels"], clusters: int) -> list[Int64[n
         found.append(levels[first:end])
         end = first
     return [levels[:end], *reversed(found)]
-
-
-def _running(
-    levels: Float64[np.ndarray, " n"], weights: Float64[np.ndarray, " n"]
-) -> Float64[np.ndarray, "3 m"]:
-    """Return the sums of weight, weight·level and weight·level² over the first 0, 1, ..., n levels."""
-    return np.stack([np.concatenate([[0.0], np.cumsum(weights * levels**power)]) for power in range(3)])
 
 
 def _costs(sums: Float64[np.ndarray, "3 m"], first: int, stop: int) -> Float64[np.ndarray, "i j"]:

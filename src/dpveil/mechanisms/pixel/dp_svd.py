@@ -14,9 +14,9 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from dpveil.core.array_types import Float, Float64, UInt8
-from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.guarantee import Distance, Guarantee, Relation, Scope
 from dpveil.core.parameters import Count, Positive
-from dpveil.core.rationals import Distance, Json, root_above
+from dpveil.core.rationals import Json, root_above
 from dpveil.mechanisms.pixel.base import TOP, PixelMethod, check_size
 from dpveil.noise.bits import BitSource
 from dpveil.noise.spherical import spherical_laplace

@@ -110,9 +110,7 @@ class MSEExponential(BudgetedMethod):
     kinds: ClassVar[tuple[str, ...]] = ("pure", "approximate", "zcdp")
     summary: ClassVar[str] = "a level for each block, near its mean with the better chance"
     source: ClassVar[str] = "Croft thesis §6.7, errata E10"
-    help: ClassVar[Mapping[str, str]] = {
-        "levels": "How many grey levels may be shown.",
-    }
+    help: ClassVar[Mapping[str, str]] = {"levels": "How many grey levels may be shown."}
     calibrations: ClassVar[Mapping[str, str]] = {
         "approximate": "privacy-loss distributions of the dominating pair of levels, and zCDP",
         "zcdp": "zCDP of the dominating pair of levels",

@@ -220,8 +220,7 @@ class ScalarMechanism(ABC):
         if self.integers is None:
             return self._draw(points, bits)
         own = self.lattice.points
-        drawn: Int64[np.ndarray, " n"] = own[self.integers.sample(np.searchsorted(own, points), bits)]
-        return drawn
+        return np.asarray(own[self.integers.sample(np.searchsorted(own, points), bits)])
 
     def _draw(self, points: Int64[np.ndarray, " n"], bits: BitSource) -> Int64[np.ndarray, " n"]:
         raise NotImplementedError

@@ -105,8 +105,7 @@ class TruncatedLaplace(NoisyMechanism):
             low = np.maximum(edges[:-1], -np.inf if first is None else first)
             high = np.minimum(edges[1:] - 1, np.inf if last is None else last)
             masses += noise.mass(low - point, high - point)
-        whole: Float64[np.ndarray, " categories"] = masses / masses.sum()
-        return whole
+        return np.asarray(masses / masses.sum())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -126,8 +126,7 @@ class Program:
         apart = np.abs(self.points[:, None] - self.points[None, :])
         near = sparse.csr_matrix(apart <= self.reach)
         steps = apart / self.reach if self.metric else sparse.csgraph.shortest_path(near, unweighted=True)
-        found: Floats = self.epsilon * steps
-        return found
+        return np.asarray(self.epsilon * steps)
 
     @cached_property
     def pairs(self) -> tuple[Ints, Ints]:
@@ -195,8 +194,7 @@ def solve(program: Program) -> Floats:
             error, below, np.zeros(len(small)), sums, np.ones(half), method=method, options=limits
         )
         if found.x is not None:
-            matrix: Floats = found.x[name] * factor
-            return matrix
+            return np.asarray(found.x[name] * factor)
     raise NoiseError(f"the linear program was not solved: {found.message}")
 
 
@@ -253,8 +251,7 @@ def repair_matrix(solved: Floats, program: Program) -> Floats:
     sums = closed.sum(axis=0)
     step = program.cost[program.cost > 0].min(initial=np.inf)
     total = sums.max() + np.ptp(sums) / np.expm1(min(step, FAR))
-    filled: Floats = (closed + shown[:, None] * (total - sums) / shown.sum()) / total
-    return filled
+    return np.asarray((closed + shown[:, None] * (total - sums) / shown.sum()) / total)
 
 
 CLOSED: Final = 1 << 10  # points of the largest lattice on which the optimum has a closed form

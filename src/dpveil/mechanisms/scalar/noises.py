@@ -82,8 +82,7 @@ class LaplaceNoise(LatticeNoise):
     def beyond(self, j: Any) -> Floats:
         """Return P(Z ≥ j) = r^j / (1 + r)."""
         rate = float(1 / self.scale)
-        found: Floats = np.exp(-rate * np.asarray(j, np.float64)) / (1 + np.exp(-rate))
-        return found
+        return np.asarray(np.exp(-rate * np.asarray(j, np.float64)) / (1 + np.exp(-rate)))
 
     def mass(self, low: Any, high: Any) -> Floats:
         """Return P(low ≤ Z ≤ high), with differences of tails computed without cancellation."""
@@ -98,8 +97,7 @@ class LaplaceNoise(LatticeNoise):
     def log_weight(self, z: Any) -> Floats:
         """Return ln P(z)."""
         rate = float(1 / self.scale)
-        found: Floats = -rate * np.abs(np.asarray(z, np.float64)) + np.log(np.tanh(rate / 2))
-        return found
+        return np.asarray(-rate * np.abs(np.asarray(z, np.float64)) + np.log(np.tanh(rate / 2)))
 
 
 @dataclass(frozen=True)
@@ -148,8 +146,7 @@ class StaircaseNoise(LatticeNoise):
     def beyond(self, j: Any) -> Floats:
         """Return P(Z ≥ j)."""
         half = self._tail_sum(np.asarray(j, np.float64))
-        found: Floats = half / (2 * self._tail_sum(np.zeros(1)) - 1)
-        return found
+        return np.asarray(half / (2 * self._tail_sum(np.zeros(1)) - 1))
 
     def _tail_sum(self, j: Floats) -> Floats:
         decay = float(np.exp(-float(self.epsilon)))
@@ -162,8 +159,7 @@ class StaircaseNoise(LatticeNoise):
     def log_weight(self, z: Any) -> Floats:
         """Return ln P(z)."""
         whole = 2 * self._tail_sum(np.zeros(1)) - 1
-        found: Floats = -float(self.epsilon) * self._stair(np.abs(np.asarray(z))) - np.log(whole)
-        return found
+        return np.asarray(-float(self.epsilon) * self._stair(np.abs(np.asarray(z))) - np.log(whole))
 
 
 def _stairs(

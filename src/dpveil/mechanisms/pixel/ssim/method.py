@@ -248,8 +248,7 @@ class WindowSampler:
             draws.status[w] = SHOWN if self._decide(true[w], draws, int(w), bits) else AGAIN
         done = draws.status == SHOWN
         shown[part[done]] = shown_levels(self.levels)[draws.shown[done]]
-        left: Int32[np.ndarray, " left"] = part[~done]
-        return left
+        return np.asarray(part[~done])
 
     def _coarser(self, words: Int64[np.ndarray, "n attempts words"]) -> Int64[np.ndarray, "n attempts words"]:
         """Return words with only the first bits of each choice."""
@@ -351,8 +350,7 @@ def _at_most(count: Counts, draws: int, chance: Chances, rest: Chances) -> Chanc
     chance, rest = np.clip(chance, 0.0, 1.0), np.clip(rest, 0.0, 1.0)
     low = betaincc(count + 1, draws - count, np.minimum(chance, 0.5))
     high = betainc(draws - count, count + 1, np.minimum(rest, 0.5))
-    found: Chances = np.where(chance <= rest, low, high)
-    return found
+    return np.asarray(np.where(chance <= rest, low, high))
 
 
 def countable(draws: int, delta: Fraction) -> bool:
