@@ -1,4 +1,29 @@
-"""Every error that dpveil raises on purpose, as one tree below `DPVeilError`.
+"""Every error that dpveil raises on purpose, as one tree.
+
+    DPVeilError                  exit code
+    ├── UsageError               2   the call itself is wrong; nothing was read
+    │   ├── InvalidParameter         a parameter is missing, malformed or out of range
+    │   ├── UnknownName              no method, region or format of that name (suggests the nearest)
+    │   └── PluginError              an installed plug-in cannot be used
+    │       └── MissingPlugin        a received file needs a plug-in that is not installed
+    ├── RegionError              1   the regions do not fit this photo: outside, empty, another size
+    │   ├── NoRegion                 the photo holds no region of the wanted kind
+    │   └── TooNear                  a region would have to be cut for a face that stays
+    ├── UnsupportedRelation      2   guarantees that cannot be composed
+    ├── BudgetRefused            3   a ledger cannot take the debit: no limit, or no total
+    │   ├── BudgetExceeded           the limit has less left than the release costs
+    │   └── RegionsDiffer            earlier releases of the photo cover other regions
+    ├── AlreadyPaid              1   a ledger has a stored release for this key
+    ├── ReservationLost          1   a reservation expired, or another one took its place
+    ├── LedgerError              4   the ledger is missing, damaged, busy, or not what it was
+    ├── TooWeak                  3   a plan promises less than was asked for
+    ├── PhotoError               4   the file is not a photo that dpveil reads
+    │   └── ClipError                or not a clip that dpveil reads
+    ├── DataError                4   dpveil cannot read the table or its values
+    ├── OutputError              4   the output cannot be written
+    ├── ModelError               4   a trained model's file is missing, damaged, or not the expected one
+    ├── CertificateError         1   a certificate is missing, malformed or does not fit its photo
+    └── NoiseError               1   a sampler was asked for a distribution that it cannot draw exactly
 
 Messages name what is wrong and its value; `hint` says how to fix it. Both write arguments as Python does;
 `DPVeilError.message_and_hint` writes them as options of the command line.
