@@ -72,7 +72,7 @@ def release_all(
     dry = PhotoReleaser(replace(choices, dry=True), Report(options or {}), run.released, states=run.states)
 
     def workers(releaser: PhotoReleaser) -> WorkerPool | None:
-        return WorkerPool(releaser, tasks, see, seen, start) if count > 1 or start else None
+        return WorkerPool(releaser, tasks, see, seen, start) if count > (0 if start else 1) else None
 
     pool = workers(run)
     with ExitStack() as stack:

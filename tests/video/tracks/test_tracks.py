@@ -141,7 +141,7 @@ def test_what_leaves_the_picture_is_not_lost():
     assert track.end == "left"
     assert min(uncut(track, n, leaves(n)) for n in range(22)) > 0.9
     assert track.last < 60
-    soon = tracked(34, [leaves], of([leaves], missing=range(14, 200)), margin=0.2, none_lost=True, gap=9)
+    soon = tracked(44, [leaves], of([leaves], missing=range(14, 200)), margin=0.2, none_lost=True, gap=1)
     assert [(one.last, one.end) for one in soon.tracks] == [(track.last, "left")]  # also as the clip ends
 
 

@@ -384,14 +384,26 @@ class LiveTrack:
         centre = (seen[:2] + seen[2:]) / 2 + self.motion * LEAVING
         return is_outside(box, width, height) or not ((centre >= 0) & (centre <= (width, height))).all()
 
-    def close(self, end: str, margin: Fraction) -> ClosedTrack:
-        """Return the track; what was followed no more is held for a `margin` in seconds.
+    def seconds_to_leave(self, width: int, height: int) -> float:
+        """Return after how much straight motion nothing of it is in the picture, from when it was last
+        followed.
+        """
+        (left, top, right, bottom), (across, down) = self.last_sure.box, self.motion
+        ways = (right, -across), (width - left, across), (bottom, -down), (height - top, down)
+        return min((max(0.0, far) / speed for far, speed in ways if speed > 0), default=math.inf)
+
+    def is_gone(self, width: int, height: int) -> bool:
+        """Whether it is not followed any more, and out of the picture by now if its motion went on."""
+        return not self.place.sure and self.seconds_lost > self.seconds_to_leave(width, height)
+
+    def close(self, end: str, margin: Fraction, leaving: float = 0.0) -> ClosedTrack:
+        """Return the track; what was followed no more is held for a `margin` in seconds, and for `leaving`.
 
         It is held to the last frame where the shot or the clip ends. One that never came out of the place of
         another track ends where that began to be so.
         """
         sure = self.last_sure
-        until = None if end in ("cut", "end") else sure.seconds + margin
+        until = None if end in ("cut", "end") else sure.seconds + margin + Fraction(leaving)
         if self.merges is not None:
             end, until = MERGED, self.merges
         for place in self.loose:

@@ -23,7 +23,15 @@ from dpveil.faces.geometry.place import check
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import LOST, MERGED, Facts, Frame, Track
 from dpveil.video.reading import ahead, room_for
-from dpveil.video.tracks.box_flow import clip_boxes, complete_box, continuations, matches, overlap, share
+from dpveil.video.tracks.box_flow import (
+    clip_boxes,
+    complete_box,
+    continuations,
+    cut,
+    matches,
+    overlap,
+    share,
+)
 from dpveil.video.tracks.frame_search import FrameSearcher, GreyFrame, Memory, SearchedFrame, TrackSettings
 from dpveil.video.tracks.live_track import ClosedTrack, Edges, LiveTrack, Place, is_outside
 
@@ -114,10 +122,9 @@ class Tracker:
 
     def _close_all(self, end: str) -> None:
         for trace in list(self._live):
-            self._close(trace, "left" if self._has_left(trace) else end)
-
-    def _has_left(self, trace: LiveTrack) -> bool:
-        return not trace.place.sure and trace.has_left(*self._size)
+            # soon after it was lost, it is rather held: somebody may have stopped at the border
+            gone = trace.is_gone(*self._size) and trace.seconds_lost > self.settings.gap / 2
+            self._close(trace, "left" if gone else end)
 
     def _find(self, seen: Mapping[str, list[Seen]], frame: Frame, now: GreyFrame) -> None:
         for finder, found in seen.items():
@@ -133,10 +140,14 @@ class Tracker:
 
     def _assign(self, traces: list[LiveTrack], found: list[Seen], now: GreyFrame) -> list[Seen]:
         """Give detections to tracks, sure ones first (ByteTrack, arXiv 2110.06864); return new objects."""
-        # one that left the picture is nobody who is found in it: somebody else came
-        traces = [trace for trace in traces if not self._has_left(trace)]
+        # one that left the picture may come back at the border alone: who is found inside is somebody else
+        gone = [trace for trace in traces if trace.is_gone(*self._size)]
+        traces = [trace for trace in traces if trace not in gone]
         new = self._match(traces, [one for one in found if one.sure], now)
         new = self._continue(_missing(traces, now), new, now)
+        edge = [one for one in new if cut(_edges(one)[None], *self._size).any()]
+        back = self._match(gone, edge, now) if gone else edge
+        new = [one for one in new if one not in edge or one in back]
         doubtful = [one for one in found if not one.sure]
         doubtful = self._match(_missing(traces, now), doubtful, now, narrow=True)
         self._continue(_missing(traces, now), doubtful, now)
@@ -218,7 +229,8 @@ class Tracker:
 
     def _close(self, trace: LiveTrack, end: str) -> None:
         self._live.remove(trace)
-        self.closed.append(trace.close(end, self.settings.margin))
+        leaving = min(float(self.settings.gap), trace.seconds_to_leave(*self._size)) if end == "left" else 0.0
+        self.closed.append(trace.close(end, self.settings.margin, leaving))
         self._keys += len(self.closed[-1].track.keys)
 
     def _check_keys(self) -> None:
