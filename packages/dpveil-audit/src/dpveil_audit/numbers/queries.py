@@ -450,7 +450,7 @@ QUERIES: Final = {
             _case(UNIT, 2, "staircase", step="1/14", **ROOTS),
             _case(UNIT, 3, "explicit-fair", step="1/6", epsilon=2, **ROOTS),
             _case(ENDS, 7, "geometric", range=(0, 1), step="1/100"),
-            _case(ENDS, 7, "exponential", range=(0, 1), step="1/6"),
+            _case(ENDS, 7, "truncated-laplace", range=(0, 1), step="1/6"),
         ),
         (
             _case(UNIT, 4, "geometric", step="1/30", **ROOTS),
@@ -485,7 +485,7 @@ QUERIES: Final = {
             _case(EDGES, 3, "laplace", relation=ANY, bins=3, **UNIT_RANGE),
             _case(EDGES, 2, "staircase", bins=4, epsilon=3, **UNIT_RANGE),
             _case(EDGES, 2, "explicit-fair", relation=ANY, bins=(0, "0.5", 1), **UNIT_RANGE),
-            _case(ENDS, 7, "exponential", range=(0, 1), bins=2),
+            _case(ENDS, 7, "truncated-laplace", range=(0, 1), bins=2),
             _case(EDGES, 2, "geometric", bins=1, **UNIT_RANGE),
         ),
         (
