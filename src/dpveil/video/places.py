@@ -168,16 +168,22 @@ class HeadPath:
 
         Where the head changes its motion so abruptly that a curve over the whole time to the next key would
         be farther than `NEAR_SIDES` from the line, it only bends for so long that it is not. A curve of n
-        frames is at most n · 4/27 changes of motion away from the line (Hermite's cubic that begins at rest).
+        frames is at most n · 4/27 changes of motion away from the line (Hermite's cubic that begins at rest),
+        for each end, so there is a point on the line between any two keys. Before the first key and after the
+        last one the head moves on.
         """
-        moves = np.diff(self._calmest_course[2:], axis=1) / np.diff(self.frames)
-        change = np.hypot(*np.diff(moves, axis=1, prepend=moves[:, :1], append=moves[:, -1:]))
-        bend = np.maximum(1.0, NEAR_SIDES * self._sides * 27 / 4 / np.maximum(change, 1e-9))
-        half = np.diff(self.frames) / 2
-        after = (self.frames[:-1] + bend[:-1])[bend[:-1] < half]
-        before = (self.frames[1:] - bend[1:])[bend[1:] < half]
-        at = np.unique(np.concatenate([self.frames, after, before]))
-        return at, np.stack([np.interp(at, self.frames, line) for line in self._calmest_course])
+        frames, lines = self.frames, self._calmest_course
+        speed = np.diff(lines, axis=1) / np.diff(frames)
+        change = np.hypot(*np.diff(speed[2:], axis=1, prepend=speed[2:, :1], append=speed[2:, -1:]))
+        bend = np.maximum(1.0, NEAR_SIDES * self._sides * 27 / 4 / np.maximum(change, 1e-6))
+        length = np.diff(frames)
+        latest, earliest = np.minimum(bend[:-1], length), np.maximum(length - bend[1:], 0)
+        both = np.where(latest < earliest, (latest, earliest), np.clip(length / 2, earliest, latest))
+        straight = frames[:-1] + both
+        wide = np.concatenate([frames[:1] - 1, frames, frames[-1:] + 1])
+        ends = lines[:, :1] - speed[:, :1], lines, lines[:, -1:] + speed[:, -1:]
+        at = np.unique(np.concatenate([wide, *straight]).round(3))
+        return at, np.stack([np.interp(at, wide, line) for line in np.concatenate(ends, axis=1)])
 
     @cached_property
     def _interpolant(self) -> Callable[[float], Series]:

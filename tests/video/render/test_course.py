@@ -14,7 +14,7 @@ from dpveil.faces.geometry.cell import PITCH, RATIO, ROLLS, side
 from dpveil.faces.geometry.head_frame import MIDDLE, outline
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.video.facts import Key
-from dpveil.video.places import BoxCourse, HeadPath, cell_at, region_around, smooth_path
+from dpveil.video.places import NEAR_SIDES, BoxCourse, HeadPath, cell_at, region_around, smooth_path
 
 TURN = 2 * math.pi / ROLLS
 KEYS = (
@@ -94,6 +94,23 @@ def test_a_head_that_trembles_within_two_cells_is_shown_still() -> None:
     shown = [course.pose_at(frame) for frame in range(100)]
     assert np.ptp([one.back(np.zeros((1, 2)))[0, 0] for one in shown]) < 0.05
     assert np.ptp([one.scale for one in shown]) < 1e-6
+
+
+def test_a_head_is_shown_near_the_line_between_its_keys() -> None:
+    rng = np.random.default_rng(4)
+    middle = np.array([MIDDLE]) - 0.5
+    for _ in range(30):
+        times = np.cumsum(rng.choice([1, 2, 5, 12, 55], 6))
+        most = rng.choice([3, 30])  # pixels a frame by which it changes its motion between two keys
+        speed = np.cumsum(rng.uniform(-most, most, (5, 2)), axis=0)
+        at = np.cumsum([[400, 300], *speed * np.diff(times)[:, None]], axis=0).astype(int).tolist()
+        keys = [Key(int(f), x, y, 90, 120) for f, (x, y) in zip(times, at, strict=True)]
+        course = HeadPath(keys, "face")
+        length = float(side(course.cells[0].scale))
+        for frame in range(int(times[0]), int(times[-1]) + 1):
+            off = course.pose_at(frame).back(middle) - course.outline(frame)[0].back(middle)
+            if all(abs(frame - f) > 1 for f in times):  # a bend takes at least a frame on each side
+                assert np.abs(off).max() <= (PITCH / 2 + NEAR_SIDES) * length + 1
 
 
 def test_the_calmest_lines_stay_within_intervals_and_bend_no_more_than_they_have_to() -> None:
