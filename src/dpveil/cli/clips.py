@@ -110,9 +110,9 @@ def check_different(named: Mapping[str, Path | None]) -> None:
             raise OutputError(f"{show_path(path)} is {other} and {name}", hint="give each its own name")
 
 
-def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, Any]:
+def plan_document(plan: VideoPlan, path: Path | None, sheet: Path | None) -> dict[str, Any]:
     return {
-        "plan": str(path),
+        "plan": None if path is None else str(path),
         "sheet": None if sheet is None else str(sheet),
         "frames": plan.facts.frames,
         "seconds": float(plan.facts.seconds),

@@ -313,15 +313,15 @@ def unsure_note(count: int) -> tuple[str, ...]:
     return (text,) * bool(count)
 
 
-def staying_note(numbers: Sequence[int], *, by_likeness: bool) -> tuple[str, ...]:
+def staying_note(numbers: Sequence[int], *, by_likeness: bool, what: str = "face") -> tuple[str, ...]:
     """Return the note that tells the owner which faces stay, or that reference photos matched none.
 
     >>> staying_note([2], by_likeness=False)
     ('face 2 stays as it is',)
     """
     if numbers:
-        stay = "face {} stays as it is" if len(numbers) == 1 else "faces {} stay as they are"
-        return (stay.format(_numbers_text(numbers)),)
+        stay = "{} {} stays as it is" if len(numbers) == 1 else "{}s {} stay as they are"
+        return (stay.format(what, _numbers_text(numbers)),)
     nobody = "nobody stays: no face was clearly one that is to stay by its likeness, and all are replaced"
     return (nobody,) * by_likeness
 

@@ -52,7 +52,7 @@ ISO, EBML = (4, b"ftyp"), (0, b"\x1aE\xdf\xa3")
 MAGIC: Final = {"mp4": ISO, "mov": ISO, "mkv": EBML, "webm": EBML}
 """What files of a format begin with, and at which byte."""
 UNREAD: Final = "only the clip's bytes are checked, as PyAV is not installed (pip install 'dpveil[video]')"
-TRACKS_VISIBLE: Final = "{} of {:,} stay visible, as the user chose"
+TRACKS_VISIBLE: Final = "of {}, {:,} stay as they are, by choice"
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,7 +78,7 @@ class ClipVerification(Verification):
             *bit_cautions(stated.bits),
             *map(of_clip, total_warnings(stated.composition)),
             *((few,) * (few in quote.warnings)),
-            *((TRACKS_VISIBLE.format(count_noun(visible, "track"), len(quote.tracks)),) * bool(visible)),
+            *((TRACKS_VISIBLE.format(count_noun(len(quote.tracks), "track"), visible),) * bool(visible)),
             *((VOICES,) * quote.audio),
             *((UNREAD,) * self.unread),
             *self.signature,
