@@ -209,6 +209,7 @@ NAMES: Final = ("keep", "number")  # how outputs are named
 DIGITS: Final = 15  # of a number in a name: two of a million photos have one number once in 2 000 runs
 ARGUMENTS: Final = {"out": "out", "names": "names", "format": "format"}
 WRITTEN: Final = {PDF, ".svg", *UNWRITTEN, *FORMATS}
+READ: Final = UNWRITTEN.union(FORMATS, ARCHIVES, [PDF])  # the suffixes of what is taken from folders
 SUFFIX_LIKE: Final = re.compile(r"\.[a-z]{3,4}")  # of a mistyped image format
 
 
@@ -344,10 +345,18 @@ def _numbered_task(source: Path, relative: Path, out: Path, format_: str | None)
     return Task(source, out / name, name, numbered=True)
 
 
+def other_files(given: Iterable[Path], out: Path) -> list[Path]:
+    """Return the files in the input folders that are left out: texts and the like; not hidden ones, nor those
+    of dpveil.
+    """
+    folders = (start for start in given if not isinstance(start, Url) and is_folder(start))
+    files = (path for start in folders for path, _ in walk(start, real(out)))
+    return [path for path in files if path.suffix.lower() not in READ and not path.name.endswith(SUFFIX)]
+
+
 def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
-    suffixes = UNWRITTEN.union(FORMATS, ARCHIVES, [PDF])
     if isinstance(start, Url):
-        yield from _objects_below(start, out, suffixes)
+        yield from _objects_below(start, out, READ)
         return
     if not is_folder(start):
         yield start, Path(start.name)
@@ -355,7 +364,7 @@ def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
     for path, problem in walk(start, real(out)):
         leads_out = is_link(path) and not real(path).is_relative_to(real(start))
         own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX)
-        if problem or (path.suffix.lower() in suffixes and not own and not leads_out):
+        if problem or (path.suffix.lower() in READ and not own and not leads_out):
             yield path, path.relative_to(start)
 
 

@@ -57,7 +57,7 @@ LOW: Final = {
 HEURISTIC: Final = "NO FORMAL GUARANTEE: this method is common practice, may be undone, and promises nothing"
 TRACES: Final = "traces of the region that lossy {} spread over the rest of the photo"
 SPREAD: Final = (
-    "lossy {} may leave traces of what is hidden anywhere in the photo, and they are not hidden;"
+    "lossy {} may leave traces of what is replaced anywhere in the photo;"
     " what is replaced is wider for it, and looks worse; start from its JPEG or PNG original"
 )
 REDUCED_TRACES: Final = (
@@ -71,7 +71,7 @@ REDUCED_SPREAD: Final = (
 )
 PAGE_TRACES: Final = "traces of the region that lossy pictures of the PDF may spread around it"
 PAGE_SPREAD: Final = (
-    "lossy pictures in the PDF may leave traces around what is hidden, and they are not hidden;"
+    "lossy pictures in the PDF may leave traces around what is replaced;"
     " replace whole pages, or start from lossless scans"
 )
 VOUCHED: Final = "the owner of the source says that it lost nothing; otherwise it shows {}"
