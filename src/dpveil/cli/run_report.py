@@ -348,8 +348,8 @@ def costliest(promises: Sequence[Promise]) -> Promise | None:
 
 NON_COMMERCIAL: Final = "non-commercial"
 RESEARCH: Final = (
-    "licence: for non-commercial research only, as is a file that was used (-v names it); for any use, release"
-    " with --gallery heads --outside none"
+    "licence: for non-commercial research only, as is a file that was used (-v names it); for any use,"
+    " release with --gallery heads --outside none"
 )
 
 

@@ -468,6 +468,11 @@ def passed_notes(requests: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{what}: {visible}" for what, visible in _passed_over(requests))
 
 
+def kept_alone_notes(requests: Sequence[str]) -> tuple[str, ...]:
+    """Return a note if nothing was replaced by a request that keeps faces, of which these may be all."""
+    return passed_notes([request for request in requests if EXCEPT.search(request)])
+
+
 def _passed_over(requests: Sequence[str]) -> dict[tuple[str, str], None]:
     told = []
     for request in requests:

@@ -164,8 +164,7 @@ class VideoPlan:
     @cached_property
     def doubts(self) -> tuple[str, ...]:
         """What its owner has to look at before a release, which no certificate has."""
-        replaced = self.scene.tracks
-        found = words.doubts(replaced, self.facts)
+        replaced, found = self.scene.tracks, words.doubts(self.tracks, self.facts)
         throughout = [t.kind == WHOLE and (t.first, t.last) == (0, self.facts.frames - 1) for t in replaced]
         if not any(throughout) or self.facts.frames == 1:
             return found
