@@ -35,7 +35,7 @@ from dpveil.io.names import WRITTEN_AS, released_suffix, show_path
 from dpveil.io.reading import photo_error
 from dpveil.io.unreadable import Refused
 from dpveil.io.urls import objects
-from dpveil.io.writing import as_output_error, refusal
+from dpveil.io.writing import as_output_error, no_folder, refusal
 from dpveil.mechanisms.method import Method, Size
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.postprocessing import Step
@@ -168,7 +168,7 @@ def check_written(
         problem = f"{what} {show_path(path)} is the input itself, or an output"
         raise OutputError(problem, hint="choose another name")
     if not path.parent.is_dir():
-        raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
+        raise no_folder(path)
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise refusal(path, PermissionError(errno.EACCES, ""))
     ours = replace and not path.is_dir()
@@ -297,15 +297,16 @@ def _into_a_file(
     else:
         fits, what = source is not None and may_be_document(source), "PDF"
     if source is None or not fits:
-        raise _misuse(f"{called} is the name of one {what}, and the inputs are not one")
+        other = "there are several inputs" if source is None else f"{show_path(source)} is none"
+        raise _misuse(f"{called} is the name of one {what}, and {other}")
     if picture and names == "number":
         problem = f"{called} is a file name, and {{names}} number would choose another"
-        raise _misuse(problem, "name a folder, or leave out {names}")
+        raise _misuse(problem, "name a folder, or add {names} keep")
     if picture and format_of(out) != (format_ or format_of(out)):
         problem = f"{called} is no name of a {format_} file, which {{format}} asks for"
         raise _misuse(problem, "leave out {format}, or name another file")
     if not is_folder(out.parent):
-        raise refusal(out, FileNotFoundError(errno.ENOENT, ""))
+        raise no_folder(out)
     if picture:
         return [Task(source, out, out.name)]
     _check_held(source, names, format_)

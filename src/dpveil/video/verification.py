@@ -14,7 +14,7 @@ from dpveil.errors import ClipError, UsageError
 from dpveil.io import is_present
 from dpveil.io.unreadable import LINK
 from dpveil.release.saving import CLIPS, read_certificate
-from dpveil.release.verification import FORGED, Trusted, Verification, examine, verify_file
+from dpveil.release.verification import FORGED, RESEARCH_ONLY, Trusted, Verification, examine, verify_file
 from dpveil.release.words import bit_cautions, few_pixels_warning, total_warnings
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.containers import Source, pyav
@@ -80,6 +80,7 @@ class ClipVerification(Verification):
             *((few,) * (few in quote.warnings)),
             *((TRACKS_VISIBLE.format(count_noun(len(quote.tracks), "track"), visible),) * bool(visible)),
             *((VOICES,) * quote.audio),
+            *((RESEARCH_ONLY,) * any("non-commercial" in terms for terms in stated.terms.values())),
             *((UNREAD,) * self.unread),
             *self.signature,
         )
