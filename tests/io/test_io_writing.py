@@ -260,7 +260,7 @@ def test_folders(tmp_path, monkeypatch):
     dio.make_folder(str(tmp_path / "a" / "b"))
     assert (tmp_path / "a" / "b").is_dir()
     (tmp_path / "plain").write_bytes(b"")
-    wrong = {"plain": "is not a folder", "plain/x": "a file is where its folder would be", "n" * 300: "too long"}
+    wrong = {"plain": "is not a folder", "plain/x": "a file is where", "n" * 300: "too long"}
     for name, problem in wrong.items():
         with pytest.raises(OutputError, match=problem):
             dio.make_folder(tmp_path / name)
