@@ -37,8 +37,10 @@ def largest_rate(losses: Masses, masses: Masses, pure: float) -> float:
 
     `masses` are Q, and `pure` is the largest |ln(P/Q)|. On an interval [a, b] of orders two bounds hold:
     D_b/a, as D_α grows with α; and D_a/a·e^(2·pure·(b - a)), as the slope of ln ψ'' is at most the range of
-    the loss. Intervals are halved until the better bound is near the largest value reached. Beyond α =
-    pure/ρ, D_α ≤ pure gives D_α/α ≤ ρ.
+    the loss. For with ψ(α) = ln Σ P^α·Q^(1-α), D_α/α = ψ(α)/(α(α - 1)) is the divided difference of ψ at 0, 1
+    and α, as ψ(0) = ψ(1) = 0: half an average of ψ'' (Hermite-Genocchi), which at each order is the variance
+    of the loss under a tilted law. Intervals are halved until the better bound is near the largest value
+    reached. Beyond α = pure/ρ, D_α ≤ pure gives D_α/α ≤ ρ.
     """
     if pure == 0:
         return 0.0

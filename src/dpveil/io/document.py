@@ -43,6 +43,10 @@ class Sheet:
 def pieces(sheets: Sequence[Sheet], dpi: int) -> Iterator[bytes]:
     """Yield what is before, between and after the streams of the pages: one piece more than there are pages.
 
+    A page is one picture that fills it, and its stream is that of a PNG, unchanged, as PDF knows PNG's
+    predictors (ISO 32000-1 §7.4.4.4). All else follows from the sizes of pictures and streams and from the
+    resolution, so nothing has room but the pixels: there is no text, font, metadata, date, identifier,
+    thumbnail, annotation, form, attachment, script or layer.
     A page is as large as its picture is in this resolution, in hundredths of a point.
     """
     kids = b" ".join(b"%d 0 R" % (3 + 3 * number) for number in range(len(sheets)))

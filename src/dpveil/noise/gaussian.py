@@ -1,4 +1,4 @@
-"""Exact discrete Gaussian noise, by rejection sampling from blocks of integers (see `blocks`)."""
+"""Exact discrete Gaussian noise, by rejection sampling from blocks of integers (`BlockTable`)."""
 
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ Interval = tuple[int, int]
 class BlockTable:
     """The proposal table of one variance: outcome k + K is block k, with K blocks on each side, and 2K is the
     tail.
+
+    Block k holds the B = 2^b integers kB to (k+1)B - 1. It is proposed with probability proportional to
+    B·exp(-a²/2σ²), where its anchor a is its integer nearest to zero. One of its integers z, uniformly
+    chosen, is then accepted with probability exp(-(z² - a²)/2σ²), more than 98 % on average. The integers
+    beyond K blocks on each side are the tail: for a discrete Laplace y of scale σ²/KB, KB + y if y ≥ 0 and y
+    - KB if y < 0, accepted with probability exp(-y²/2σ²). As z² = (KB)² + 2KB|y| + y², the tail is proposed
+    with weight exp(-(KB)²/2σ²)·(1 + r)/(1 - r), where r = exp(-KB/σ²). The result has the exact law for any B
+    and K.
 
     A draw takes one 64-bit word, or two where blocks are long: `total_bits` of the first choose the outcome,
     the next `accept_bits` are the leading bits of the uniform number for acceptance, and the leading bits of
@@ -162,7 +170,7 @@ def discrete_gaussian(variance: Fraction, size: int, bits: BitSource) -> Int64[n
 
     `variance` is the parameter σ² of the law (its true variance is slightly smaller for σ < 1), a rational
     from 1e-12 to 2^98 (`NoiseError` otherwise). The result is a function of the bits alone. Source of the
-    law: Canonne, Kamath & Steinke 2020; the sampler is described in `blocks` and in docs, "Exact noise".
+    law: Canonne, Kamath & Steinke 2020; the sampler is described in `BlockTable` and in docs, "Exact noise".
 
     >>> from dpveil.noise.bits import SeededBits
     >>> discrete_gaussian(Fraction(9), 4, SeededBits(1)).dtype

@@ -32,6 +32,11 @@ MOST_PRECISION: Final = 6000  # bits of precision beyond which a draw gives up w
 class LazyTable:
     """An alias table for `law`, in which the last outcome, `tie`, stands for all remainders.
 
+    A probability p may be irrational. It is split into ⌊2^total_bits·p⌋, which goes into the table, and a
+    remainder below one unit. The tie holds all remainders, so it comes up with a probability below
+    2^(column_bits - total_bits); only then are they computed, to as many bits as the comparison needs. The
+    result has exactly the law p, so nothing is added to δ.
+
     `law(precision)` bounds the probabilities of the outcomes 0, 1, ..., and its bounds shrink as precision
     grows. Raises `NoiseError` for 2^column_bits outcomes or more. Tests pass fewer `total_bits`, which make
     ties common.

@@ -105,6 +105,12 @@ DIGITS: Final = 192  # bits of precision for e^-ε
 class Plane:
     """One bit of a coefficient: its `value` if set (0 for the sign), its probability in the model, and its
     ε.
+
+    The model is a guess about photos; it shapes budgets and decoding, never the guarantee. Means are uniform
+    on 0..255, signs fair, and magnitudes geometric with a mean of 8 times the level for details and half of
+    that for cross differences, but no bit has a probability below 1/1024. Under the model all bits are
+    independent (as the digits of a geometric variable are), so the best estimate of each is affine in the
+    output of randomised response, with an error in closed form.
     """
 
     value: int

@@ -123,6 +123,8 @@ def certify_rows(
 ) -> IntegerMatrix:
     """Return integers for `rows_of(ε′)` whose `cost` is at most `epsilon`, with ε′ close to `epsilon`.
 
+    The formula is not trusted: its ε′ is lowered slightly until the cost of the integers themselves is kept.
+
     `least` is the smallest log-ratio that `cost` bounds, such as that of one step of the lattice: rounding
     errors have to be small beside it. Raises `NoiseError` if no 64-bit integers keep the budget.
     """
@@ -154,8 +156,9 @@ def _possible_responses(rows: Rows) -> list[bool]:
 def mix_uniform(rows: Rows, least: Fraction) -> Rows:
     """Return rows mixed with a uniform law over all possible responses.
 
-    No response gets a probability below `least`/2^64. The uniform law's share is the smallest power of two
-    that achieves this.
+    No response gets a probability below `least`/2^64, so that its rounding to an integer matters little. The
+    uniform law's share λ is the smallest power of two that achieves this. Mixing keeps every ratio within its
+    bound: (1-λ)a + λu ≤ e^ε·((1-λ)b + λu) wherever a ≤ e^ε·b.
     """
     shown, count, inverse = _possible_responses(rows), sum(_possible_responses(rows)), 2
     while 2 * inverse * least * count <= TOTAL:
@@ -179,6 +182,23 @@ FINEST_PULL: Final = 64  # smallest pull that is tried, as the exponent of 1/2
 @dataclass(frozen=True)
 class Reading:
     """Rounding of numbers to points: a pull θ towards `centre`, which stops growing at distance `wide` = V.
+
+    *Why there is a pull.* Answers of neighbours are at most ΔF apart, but a float is off by its own rounding
+    and by that of the sums behind it, at most η. Two floats can thus be ΔF + 2η apart, and two halves that
+    are rounded away from each other end up one step further apart than ΔF/step (errata E21). So all answers
+    are pulled towards a fixed centre c before they are rounded:
+
+        a(v) = v - θ·(v - c) for |v - c| ≤ V, and beyond, the same shift as at V.
+
+    *Proof.* a is monotone, never increases a distance, and scales distances within V by 1 - θ. θ is large
+    enough for (1 - θ)(ΔF + 2η) ≤ ΔF, and small enough for no number to move by more than a quarter of a step,
+    so that a point is still read as itself. Rounded to the nearest point, halves up, two reals within ΔF are
+    at most ⌈ΔF/step⌉ points apart. Ints and fractions are exact (η = 0), so they need no pull beyond V. A
+    float is accepted there only if it is a point itself: two such points within ΔF + 2η are at most ⌈ΔF/step⌉
+    steps apart, as 2η is below a step. ∎
+
+    If V cannot cover the whole range and ΔF has many steps, there is no pull. Floats may then be off by a
+    quarter of a step, and ⌈ΔF/step + 1/2⌉ steps are counted.
 
     `wide` is None if it never stops. `off` is η. `floats` is the largest distance from the centre at which
     floats between points are accepted (None: any), and `largest` the largest absolute value of a float.

@@ -28,6 +28,18 @@ LOWER: Final = 10  # the step to a smaller diagonal is the largest possible one 
 def fair_rows(size: int, rate: Fraction, spare: int = 0) -> Rows:
     """Return the integer weights of every response for the answers 0..size-1; `rate` is ε for one step.
 
+    They are the fair, symmetric, monotone matrix with the largest diagonal, found without a solver. Let
+    a = e^-ε for one step, c the diagonal and m the middle column. Every entry is at least c·a^|i-j|, so the
+    largest c is the one at which column m has no more than that. Then M[i,j] ≤ M[i,j+1]/a also determines the
+    triangle i ≤ j ≤ m, and below the diagonal every column lies between a times the next column and the next
+    column itself, with a known sum. Filling each column from the diagonal outwards, from the middle column
+    on, puts the most mass within every distance: by induction, what a column can hold up to a row is monotone
+    in what the next one holds. So for this c the matrix is the best for every loss that grows with distance.
+
+    That this c is the best is not proved. By convexity in c it is the best if lowering c slightly does not
+    help; the test of that, `largest_diagonal_is_best`, uses one family of matrices with smaller c, and agreed
+    with HiGHS in 1372 cases (2 to 41 points, ε from 0.01 to 4).
+
     `spare`, in units of 2^-256 of the diagonal, is added to the sum of every row, which lowers the diagonal's
     share. It goes to the responses next to the middle, and may be as large as `_room` returns.
 
