@@ -1,4 +1,4 @@
-"""Eigenfaces: principal components of aligned crops (Croft thesis §6.5; Turk & Pentland 1991)."""
+"""Linear codecs: PCA (eigenfaces; Croft thesis §6.5; Turk & Pentland 1991), Dictionary and Mixture."""
 
 from __future__ import annotations
 

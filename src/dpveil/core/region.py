@@ -115,8 +115,8 @@ class Region:
 
     The mechanism reads the whole box and only pixels under the mask are replaced, so a mask never reduces the
     noise. `origin` says how the region was determined, and is stored in the certificate. `kept` are regions
-    that stay as they are: `regions.grow` cuts them out, but refuses to cut the `core`. `score`, from 0 to 1,
-    says how sure the finder is; no certificate states it. `before` is what grew into this one. Raises
+    that stay as they are: `regions.growth.grow` cuts them out, but refuses to cut the `core`. `score`, from 0
+    to 1, says how sure the finder is; no certificate states it. `before` is what grew into this one. Raises
     `InvalidParameter` for a mask that is not boolean, not of the box's shape, or nowhere true.
     """
 

@@ -1,4 +1,6 @@
-"""Count, mean, standard deviation and histogram of a column: the answer, its sensitivity and its mechanism.
+"""Statistics of a column: the answer, its sensitivity and its mechanism.
+
+These are count, total, mean, standard deviation, histogram, count by category, quantile and median.
 
 Each function returns a `Plan`, which has drawn nothing; `Plan.release` draws. Neighbours are two tables with
 the same number of rows, n, of which one holds another record; n is public. Proofs of the sensitivities are in

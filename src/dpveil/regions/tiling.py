@@ -20,10 +20,10 @@ def grow(region: Region, photo: Photo) -> Region:
     """Return `region` grown to all blocks it touches and the margin beyond, clipped to the photo.
 
     A mask grows in the same way. Pixels that the region keeps, and those that would have to grow into them
-    (`reach`), are first removed from it; raises `RegionError` if they are in its core, or nothing is left. If
-    the photo has no grid, or there is nothing to grow into, the region does not grow; otherwise its origin
-    records that it did. WebP, HEIC, AVIF, palettes, few bits and PDF pages spread traces beyond any margin,
-    which the origin records too.
+    (`box_growing_into`), are first removed from it; raises `RegionError` if they are in its core, or nothing
+    is left. If the photo has no grid, or there is nothing to grow into, the region does not grow; otherwise
+    its origin records that it did. WebP, HEIC, AVIF, palettes, few bits and PDF pages spread traces beyond
+    any margin, which the origin records too.
 
     >>> photo = Photo(np.zeros((64, 64), np.uint8), BlockGrid(16, 16))
     >>> grow(Region(Box(20, 20, 4, 4)), photo).record.in_words()
@@ -55,7 +55,7 @@ def box_growing_into(box: Box, grid: BlockGrid | None) -> Box:
 
 
 def kept_zone(kept: Region, grid: BlockGrid | None) -> Region:
-    """Return the pixels that a region keeps, and those whose growth reaches them (`reach`)."""
+    """Return the pixels that a region keeps, and those whose growth reaches them (`box_growing_into`)."""
     if grid is None:
         return kept
     zone, box = box_growing_into(kept.box, grid), kept.box

@@ -322,15 +322,15 @@ class Release:
         *,
         replace: bool = False,
         sign: SigningKey | str | Path | None = None,
-        **more: Any,
+        mark: Marker | None = None,
+        metadata: Mapping[str, str] = NO_TEXTS,
     ) -> Certificate:
-        """Write both files as `save` does; return the certificate that was written, with its `output`.
-
-        `more` are "mark" and "metadata".
-        """
+        """Write both files as `save` does, which returns paths; return the certificate, with its `output`."""
         target = Path(check_path(path, "give the name of a file, such as private.png"))
         key = None if sign is None else signing_key(sign)
-        contents, certificate = self.encode_with_certificate(format_of(target), sign=key, **more)
+        contents, certificate = self.encode_with_certificate(
+            format_of(target), sign=key, mark=mark, metadata=metadata
+        )
         text = certificate.to_text().encode()
         if len(text) > MOST_BYTES:
             problem = f"cannot write {show_path(target)}: its certificate has more than {MOST_BYTES:,} bytes"

@@ -5,7 +5,7 @@ the frames of the keys, is read here: whatever is shown tells no more of a path 
 
 *What is replaced holds the face.* A face whose centre, side and angle are at each of two keys within half a
 cell of that key's cell, and which moves on a line between them, is at every frame within half a cell of the
-`Course` there: its side, centre and angle are means of those of the cells with the same weights, and half a
+`HeadPath` there: its side, centre and angle are means of those of the cells with the same weights, and half a
 cell is a fixed share of the side. So the shape of a cell, at that pose, holds it. The back of a turned head
 is stretched in proportion to the class of its yaw, so the mean of two stretches is that of the mean yaw. ∎
 """

@@ -1,4 +1,4 @@
-"""The Laplace mechanism with boundary snapping (Croft thesis formula 5.68, definition 11)."""
+"""Laplace (Croft thesis formula 5.68, definition 11), truncated Laplace, geometric and staircase noise."""
 
 from __future__ import annotations
 
