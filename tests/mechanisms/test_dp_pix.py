@@ -15,7 +15,7 @@ from dpveil.cli import compare, run
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.pixel import TABLE, Blur, DPPix, DPPixGaussian, DPSamp, Fill, Mosaic, Snow
 from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, fullest_cells
-from dpveil.mechanisms.pixel.baselines import BAND
+from dpveil.mechanisms.pixel.common_practice import BAND
 from dpveil.noise.bits import SeededBits
 from dpveil.release.explain import explain
 from dpveil.release.words import HEURISTIC

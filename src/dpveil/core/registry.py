@@ -149,10 +149,10 @@ PIXEL: Final = Table(
         "dct-gaussian": "dpveil.mechanisms.pixel.dct_gaussian:DCTGaussian",
         "dp-svd": "dpveil.mechanisms.pixel.dp_svd:DPSVD",
         "dp-samp": "dpveil.mechanisms.pixel.dp_samp:DPSamp",
-        "snow": "dpveil.mechanisms.pixel.baselines:Snow",
-        "blur": "dpveil.mechanisms.pixel.baselines:Blur",
-        "mosaic": "dpveil.mechanisms.pixel.baselines:Mosaic",
-        "fill": "dpveil.mechanisms.pixel.baselines:Fill",
+        "snow": "dpveil.mechanisms.pixel.common_practice:Snow",
+        "blur": "dpveil.mechanisms.pixel.common_practice:Blur",
+        "mosaic": "dpveil.mechanisms.pixel.common_practice:Mosaic",
+        "fill": "dpveil.mechanisms.pixel.common_practice:Fill",
     },
 )
 FACES: Final = Table(

@@ -19,7 +19,7 @@ from dpveil.errors import NoRegion
 from dpveil.faces.head_placement import HeadPlacement, without_their_chroma
 from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.mechanisms.pixel.base import Pixels
-from dpveil.mechanisms.pixel.baselines import Fill
+from dpveil.mechanisms.pixel.common_practice import Fill
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Finder
 from dpveil.regions.other_finders import NonFaceFinder

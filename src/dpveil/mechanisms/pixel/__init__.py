@@ -8,8 +8,8 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.mechanisms.pixel.base import PixelMethod
-    from dpveil.mechanisms.pixel.baselines import Blur, Fill, Mosaic, Snow
     from dpveil.mechanisms.pixel.bit_planes import BitPlanes
+    from dpveil.mechanisms.pixel.common_practice import Blur, Fill, Mosaic, Snow
     from dpveil.mechanisms.pixel.dct_gaussian import DCTGaussian
     from dpveil.mechanisms.pixel.dp_pix import DPPix, DPPixGaussian
     from dpveil.mechanisms.pixel.dp_samp import DPSamp

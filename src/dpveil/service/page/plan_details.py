@@ -21,7 +21,7 @@ from dpveil.core.region_origin import FACE
 from dpveil.errors import DPVeilError, RegionError, fill_words
 from dpveil.faces.attribute_model import CAUTION, VALUES
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
-from dpveil.mechanisms.pixel.baselines import Fill
+from dpveil.mechanisms.pixel.common_practice import Fill
 from dpveil.regions.boxes import OBJECTS
 from dpveil.release.explain import CANDIDATES, percent_above
 from dpveil.release.plan import Plan, explain_largest, plan, plan_json
