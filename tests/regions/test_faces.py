@@ -26,8 +26,8 @@ from dpveil.regions import faces as faces_file
 from dpveil.regions.boxes import box_around, box_within
 from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
+from dpveil.regions.growth import box_growing_into, grow, grown_mask
 from dpveil.regions.spec import TABLE
-from dpveil.regions.tiling import box_growing_into, grow, grown_mask
 from dpveil.release.words import CHANNELS, FACE_BOX, FACE_COUNT, MASKED, NO_OTHER_FACE, STORED, TABLES
 
 needs_centerface = pytest.mark.skipif(not CenterFace.is_installed(), reason="needs dpveil install faces")

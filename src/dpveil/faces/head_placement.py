@@ -26,7 +26,7 @@ from dpveil.noise.bits import BitSource
 from dpveil.opencv import cv2
 from dpveil.regions.chroma import SURROUNDINGS, chroma_beside, recolour
 from dpveil.regions.finder import reading_order
-from dpveil.regions.tiling import grow, kept_zone
+from dpveil.regions.growth import grow, kept_zone
 
 if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod

@@ -18,7 +18,7 @@ from dpveil.faces.geometry import Frame, Placed
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.recombine import recombine
 from dpveil.faces.released import CropFace
-from dpveil.regions.tiling import grow
+from dpveil.regions.growth import grow
 
 
 def ellipse(height: int, width: int) -> np.ndarray:

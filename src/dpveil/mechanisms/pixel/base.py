@@ -22,7 +22,7 @@ from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Image, Method, Placement, Size, Step
 from dpveil.noise.bits import BitSource, check_bits
-from dpveil.regions.tiling import grow
+from dpveil.regions.growth import grow
 
 
 class Pixels(Placement):
