@@ -1,40 +1,18 @@
-"""Matching: all releases to all people at once, as everybody has so many photos and no more."""
+"""Attacks on what single methods show: true pixels, singular vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import cv2
 import numpy as np
 
-from dpveil.attacks.base import PIXELS, Background, View
+from dpveil.attacks.base import PIXELS, View
 from dpveil.attacks.patches import OUTSIDE, TOP, patch
-from dpveil.attacks.preprocessing import Undo, Wrapped
 from dpveil.attacks.vectors import SIDE, VectorAttack, Vectors
 from dpveil.core.array_types import Bool, Float32
-
-
-@dataclass(frozen=True)
-class Averaged(Wrapped):
-    """Sees the mean of all releases of a photo: of one release alone, that one.
-
-    Its success is bounded by the guarantees of all of them together.
-    """
-
-    name: ClassVar[str] = "averaged"
-    summary: ClassVar[str] = "the mean of several releases of one photo, then another attack"
-
-    def undo(self, background: Background) -> Undo:
-        return lambda views: tuple(_mean(view) for view in views)
-
-
-def _mean(view: View) -> View:
-    same = [one.image for one in (view, *view.more) if one.image.shape == view.image.shape]
-    mean = np.rint(np.mean(same, axis=0)).astype(np.uint8)
-    return replace(view, image=mean, more=())
-
 
 BLANK: Final = 0.05  # least share of pixels of Snow's grey that is taken for pixels that are not shown
 WIDEST: Final = 16.0
