@@ -14,10 +14,9 @@ from dpveil.core.array_types import Bool, Float64, Int64, UInt64
 from dpveil.core.rationals import float_above
 from dpveil.errors import NoiseError
 from dpveil.noise import backend
-from dpveil.noise.bernoulli import look_up
+from dpveil.noise.alias_tables import Law, LazyTable, look_up
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import CHUNK, LARGEST_SCALE, discrete_laplace, exp_below
-from dpveil.noise.matrix import Law, LazyTable
 
 COLUMN_BITS: Final = 11  # bits that choose a column of the alias table: 2048 columns
 TOTAL_BITS: Final = 38  # bits of a word that choose the outcome

@@ -13,10 +13,9 @@ import numpy as np
 from dpveil.core.array_types import Float64, Int64
 from dpveil.mechanisms.scalar.base import ScalarMechanism
 from dpveil.mechanisms.scalar.lattice import Lattice, Rows
-from dpveil.noise.bernoulli import look_up
+from dpveil.noise.alias_tables import LazyTable, look_up
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import TOTAL_BITS, digit_tables, discrete_laplace, exp_below
-from dpveil.noise.matrix import LazyTable
 
 PRECISION = 256  # bits of precision of integer weights
 STAIR_BITS = 6  # bits that choose a column of the table of stairs
