@@ -30,8 +30,9 @@ from dpveil.regions.other_finders import ARGUMENTS, NOTHING, NonFaceFinder
 from dpveil.regions.spec import JOIN, last_of, passes_over, split_choices
 from dpveil.release import words
 from dpveil.release.explain import Explanation, explain_region
+from dpveil.release.payment import Budget, check_payment, pay
 from dpveil.release.quote import NO_ACCOUNTANT, Quote, require_strength
-from dpveil.release.saving import Budget, Release, check_payment, pay
+from dpveil.release.saving import Release
 
 COVER: Final = "fill"
 """The default method where nothing but text and the like is to be replaced: it costs nothing."""

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.envelope import Aside, Envelope
 from dpveil.errors import DPVeilError, UsageError
-from dpveil.io.screening import format_name
-from dpveil.release.saving import certificate_path, is_clip_head
+from dpveil.io.screening import format_name, is_clip_head
+from dpveil.release.saving import certificate_path
 from dpveil.service.settings import Request
 
 if TYPE_CHECKING:
