@@ -13,8 +13,8 @@ import typer
 from dpveil.cli import say
 from dpveil.cli.options import Text, splice_options
 from dpveil.cli.say import Voice
-from dpveil.core.envelope import notes_with_options
 from dpveil.core.guarantee import count_noun
+from dpveil.core.notes import notes_with_options
 from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, OutputError, UsageError
 from dpveil.io.folders import VIDEOS, is_folder

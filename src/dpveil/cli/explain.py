@@ -13,7 +13,7 @@ from dpveil.catalogue import latent_mechanisms, methods
 from dpveil.cli import say
 from dpveil.cli.command import options_of
 from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, Text, takes_method, takes_regions
-from dpveil.core.envelope import Aside, notes_with_options
+from dpveil.core.notes import Aside, notes_with_options
 from dpveil.core.rationals import show
 from dpveil.errors import InvalidParameter
 from dpveil.io import read

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpveil.core.array_types import Bool, Float32, Float64
-from dpveil.core.envelope import Note
+from dpveil.core.notes import Note
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, hidden_pixels
 from dpveil.errors import RegionError, UsageError

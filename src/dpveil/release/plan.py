@@ -12,8 +12,8 @@ from typing import Any, Final, cast
 from dpveil.assets.reference import terms_of
 from dpveil.catalogue import build
 from dpveil.core.certificate import MOST_REGIONS, OTHERS, UNPROTECTED, Certificate
-from dpveil.core.envelope import Aside, notes_with_options
 from dpveil.core.guarantee import Guarantee, count_noun, strength_text
+from dpveil.core.notes import Aside, notes_with_options
 from dpveil.core.photo import Photo
 from dpveil.core.rationals import Json
 from dpveil.core.region import Box, CoverageDigests, Region

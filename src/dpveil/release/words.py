@@ -11,8 +11,8 @@ from typing import Final
 
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import SEEDED
-from dpveil.core.envelope import Aside, Note
 from dpveil.core.guarantee import Guarantee, count_noun, pixels
+from dpveil.core.notes import Aside, Note
 from dpveil.core.rationals import show
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.core.region_origin import (

@@ -14,7 +14,7 @@ from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
 from dpveil.batch.resume import ARGUMENTS, check_ours, output_taken, released_again
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import RunSettings, Task
-from dpveil.core.envelope import Aside, Caution, Note, Unfinished
+from dpveil.core.notes import Aside, Caution, Note, Unfinished
 from dpveil.core.rationals import Json
 from dpveil.core.region_origin import FACE
 from dpveil.errors import DPVeilError, OutputError, TooWeak

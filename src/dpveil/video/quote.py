@@ -26,8 +26,8 @@ from typing import Final, TypeVar
 
 from dpveil.accounting import compose
 from dpveil.accounting.meaning import NONE, strength
-from dpveil.core.envelope import Note
 from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.notes import Note
 from dpveil.core.rationals import Json
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.region_origin import BOX, FACE, OBJECT, WHOLE, Origin

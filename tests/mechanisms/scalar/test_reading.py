@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, Range
-from dpveil.mechanisms.scalar.lattice import OFF, Lattice, coarsest, log_ratio
+from dpveil.mechanisms.scalar.lattice import OFF, Lattice, coarsest
+from dpveil.mechanisms.scalar.matrix_cost import log_ratio
 from dpveil.noise.matrix import TOTAL, IntegerMatrix
 from dpveil_audit.scalar.case import INTACT, ScalarCase, exact_gate
 from dpveil_audit.scalar.mutants import READINGS, shortest_decimal

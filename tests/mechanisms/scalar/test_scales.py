@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar import Range
-from dpveil.mechanisms.scalar.lattice import (
+from dpveil.mechanisms.scalar.lattice import Lattice
+from dpveil.mechanisms.scalar.matrix_cost import (
     ROUNDING,
-    Lattice,
-    certificate,
     certify_rows,
+    cost_of_matrix,
     log_ratio,
     mix_uniform,
     steepest,
@@ -135,7 +135,7 @@ def brute(matrix, points, allowed):
 def test_certificates_are_all_pairs_rounded_up(given_matrix, reach):
     rows, steps = given_matrix
     matrix, points = quantise(rows), np.cumsum(steps)
-    seen = certificate(matrix, points, reach, Fraction(reach))
+    seen = cost_of_matrix(matrix, points, reach, Fraction(reach))
     for value, allowed in (
         (seen.epsilon, lambda d: 1 if d <= reach else 0),
         (seen.overall, lambda d: 1),
@@ -151,7 +151,7 @@ def test_equal_rows_cost_nothing_and_zeros_that_differ_have_no_bound():
     half = TOTAL // 2
     points = np.array([0, 1])
     same = IntegerMatrix(((half, half, 0), (half, half, 0)))
-    assert certificate(same, points, 1, Fraction(1)).overall == 0
+    assert cost_of_matrix(same, points, 1, Fraction(1)).overall == 0
     with pytest.raises(NoiseError):
         log_ratio(IntegerMatrix(((half, half), (0, TOTAL))), points, 1)
     with pytest.raises(NoiseError):

@@ -16,13 +16,12 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import SCALE, OptionalPositive, Positive, Value
 from dpveil.core.rationals import Json, exact, show, to_json
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.scalar.lattice import (
-    Lattice,
+from dpveil.mechanisms.scalar.lattice import Lattice, coarsest
+from dpveil.mechanisms.scalar.matrix_cost import (
     MatrixCost,
     Rows,
-    certificate,
     certify_rows,
-    coarsest,
+    cost_of_matrix,
     log_ratio,
     steepest,
 )
@@ -163,7 +162,7 @@ class ScalarMechanism(ABC):
         if self.integers is None:
             return None
         lattice = self.lattice
-        return certificate(self.integers, lattice.points, lattice.furthest, lattice.record)
+        return cost_of_matrix(self.integers, lattice.points, lattice.furthest, lattice.record)
 
     def _refuse_gaps(self) -> None:
         raise InvalidParameter(

@@ -13,7 +13,7 @@ from dpveil.core.array_types import Float64, Int64
 from dpveil.core.rationals import show
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.base import ANY, RECORD
-from dpveil.mechanisms.scalar.lattice import Rows
+from dpveil.mechanisms.scalar.matrix_cost import Rows
 from dpveil.mechanisms.scalar.noises import LaplaceNoise, NoisyMechanism, SnappedMechanism, StaircaseNoise
 from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.bits import BitSource

@@ -17,7 +17,7 @@ from dpveil.core.array_types import Float64, Int64
 from dpveil.core.rationals import show
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar.base import ANY, ScalarMechanism
-from dpveil.mechanisms.scalar.lattice import Rows
+from dpveil.mechanisms.scalar.matrix_cost import Rows
 from dpveil.mechanisms.scalar.noises import PRECISION, LaplaceNoise, snapped_rows
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import IntegerMatrix

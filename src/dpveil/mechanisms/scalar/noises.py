@@ -12,7 +12,8 @@ import numpy as np
 
 from dpveil.core.array_types import Float64, Int64
 from dpveil.mechanisms.scalar.base import ScalarMechanism
-from dpveil.mechanisms.scalar.lattice import Lattice, Rows
+from dpveil.mechanisms.scalar.lattice import Lattice
+from dpveil.mechanisms.scalar.matrix_cost import Rows
 from dpveil.noise.alias_tables import LazyTable, look_up
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import TOTAL_BITS, digit_tables, discrete_laplace, exp_below

@@ -13,8 +13,8 @@ import numpy as np
 from dpveil.accounting.meaning import NONE, success_bound
 from dpveil.assets.reference import terms_of
 from dpveil.catalogue import build
-from dpveil.core.envelope import Aside, Note
 from dpveil.core.guarantee import Guarantee, count_noun, pixels
+from dpveil.core.notes import Aside, Note
 from dpveil.core.rationals import Json, show
 from dpveil.core.region import Region
 from dpveil.core.region_origin import FACE

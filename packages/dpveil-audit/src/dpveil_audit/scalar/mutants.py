@@ -16,7 +16,8 @@ from dpveil.core.rationals import exact
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism, TruncatedLaplace
 from dpveil.mechanisms.scalar.base import ANY, RECORD
-from dpveil.mechanisms.scalar.lattice import Lattice, log_ratio
+from dpveil.mechanisms.scalar.lattice import Lattice
+from dpveil.mechanisms.scalar.matrix_cost import log_ratio
 from dpveil.noise.matrix import quantise
 from dpveil_audit.distributions import laplace_distribution
 from dpveil_audit.divergence import ProductLaw
