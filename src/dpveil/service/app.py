@@ -27,7 +27,7 @@ from dpveil.service.answers import (
 from dpveil.service.guard import FAILURE, Rates, RequestLoad, UploadMemory
 from dpveil.service.jobs import Jobs, Order
 from dpveil.service.keys import LOCAL, Caller, KeyFile
-from dpveil.service.log import Metrics
+from dpveil.service.metrics import Metrics
 from dpveil.service.problems import CONCERNS, SETTINGS, ServiceError, kind_of, problem
 from dpveil.service.store import DONE, Result
 from dpveil.service.uploads import of_query, receive

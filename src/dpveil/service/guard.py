@@ -19,10 +19,10 @@ from dpveil.errors import DPVeilError
 from dpveil.service import log
 from dpveil.service.answers import refusal
 from dpveil.service.keys import Caller
-from dpveil.service.log import Metrics
+from dpveil.service.limits import Limits
+from dpveil.service.metrics import Metrics
 from dpveil.service.page.files import PAGES, PATHS
 from dpveil.service.problems import ServiceError, busy
-from dpveil.service.settings import Limits
 
 
 class Rates:

@@ -27,7 +27,7 @@ from dpveil.service import log
 from dpveil.service.budget import Budget
 from dpveil.service.guard import FAILURE, ActiveRequests, RequestLoad
 from dpveil.service.keys import Caller
-from dpveil.service.log import Metrics
+from dpveil.service.limits import MOST_NOTES, Limits
 from dpveil.service.media import FORMATS as MEDIA
 from dpveil.service.media import (
     certificate_of,
@@ -37,6 +37,7 @@ from dpveil.service.media import (
     stated_file,
     work_folder,
 )
+from dpveil.service.metrics import Metrics
 from dpveil.service.problems import (
     Lost,
     NotKept,
@@ -48,7 +49,6 @@ from dpveil.service.problems import (
     problem,
     status_of,
 )
-from dpveil.service.settings import MOST_NOTES, Limits
 from dpveil.service.store import Result, Store
 from dpveil.service.workers import Worker, Workers
 

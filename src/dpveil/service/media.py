@@ -18,7 +18,7 @@ from dpveil.core.notes import Aside
 from dpveil.errors import DPVeilError, UsageError
 from dpveil.io.screening import format_name, is_clip_head
 from dpveil.release.saving import certificate_path
-from dpveil.service.settings import Request
+from dpveil.service.request_settings import Request
 
 if TYPE_CHECKING:
     from dpveil.batch.report import Entry

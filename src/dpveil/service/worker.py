@@ -23,8 +23,9 @@ from dpveil.processes import MOST_JSON, Answering, Channel, answer
 from dpveil.release.explain import explain
 from dpveil.release.plan import Plan, plan, plan_json, size_of
 from dpveil.service import media
+from dpveil.service.limits import MOST_NOTES
 from dpveil.service.page import plan_details as page
-from dpveil.service.settings import MOST_NOTES, OWN, SEARCH, WORDS, Request
+from dpveil.service.request_settings import OWN, SEARCH, WORDS, Request
 
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_NO_NEW_PRIVS: Final = 38

@@ -27,7 +27,7 @@ from dpveil.release.explain import CANDIDATES, percent_above
 from dpveil.release.plan import Plan, explain_largest, plan, plan_json
 from dpveil.release.words import BOXES_ALONE, LOW, few_pixels_warning, in_short
 from dpveil.service.page.account import SIGNS, price_text
-from dpveil.service.settings import Request
+from dpveil.service.request_settings import Request
 
 BUDGETS: Final = ("0.5", "1", "2", "4")
 """Budgets of one attribute that the page offers; beyond 4 there is little to gain (docs, "attributes")."""
