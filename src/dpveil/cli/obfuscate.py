@@ -15,7 +15,7 @@ from dpveil.batch.report import Report, check_manifest, write_manifest
 from dpveil.batch.run import is_priced, release_all
 from dpveil.batch.tasks import RunSettings, Task
 from dpveil.cli import exits
-from dpveil.cli.clips import NO_CLIPS, ClipOptions, is_clip, planned_clips, release_clips, takes_clips
+from dpveil.cli.clips import NO_CLIPS, ClipOptions, is_video_input, planned_clips, release_clips, takes_clips
 from dpveil.cli.command import options_of
 from dpveil.cli.key import keys
 from dpveil.cli.options import (
@@ -322,7 +322,7 @@ def _check_kept(tasks: Sequence[Task], choices: RunSettings) -> None:
         if choices.columns and (task.inside is None or task.inside.shard.scan is not None):
             hint = "leave out --keep-columns, or name shards and Parquet files alone"
             raise UsageError(f"{name} is in no shard or Parquet file, and has no columns", hint=hint)
-        if choices.metadata and (task.inside is not None or is_clip(task.source)):
+        if choices.metadata and (task.inside is not None or is_video_input(task.source)):
             hint = "name photos alone, each in a file of its own"
             raise UsageError(f"no metadata is kept of {name}", hint=hint)
         if choices.metadata and format_of(task.output) not in PLACES:

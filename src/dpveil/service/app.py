@@ -15,6 +15,7 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from dpveil.errors import DPVeilError, InvalidParameter
+from dpveil.release.saving import SUFFIX
 from dpveil.service import schemas
 from dpveil.service.answers import (
     JSONResponse,
@@ -44,8 +45,6 @@ IDEMPOTENCY_KEY: Final = re.compile(r"^[\x21-\x7e]{1,255}$")
 ASYNCHRONOUS: Final = "respond-async"
 CHUNK: Final = 1 << 20
 """Bytes of an image that are sent at a time, so that none has to be in memory as a whole."""
-CERTIFICATE: Final = ".certificate.json"
-"""What is behind the name of an image in that of its certificate, as on a disk."""
 MEDIA: Final = {
     **{name: f"image/{name}" for name in ("png", "jpeg", "webp", "tiff", "bmp")},
     "pdf": "application/pdf",
@@ -202,7 +201,7 @@ async def image(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A00
 async def certificate(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002
     """Return the certificate of a release as the file that `dpveil verify` reads."""
     made = await finished_release(parts.jobs, caller, id)
-    return Response(made.certificate, headers=_download_header(made, CERTIFICATE), media_type=schemas.JSON)
+    return Response(made.certificate, headers=_download_header(made, SUFFIX), media_type=schemas.JSON)
 
 
 def _download_header(result: Result, ending: str = "") -> dict[str, str]:
