@@ -34,7 +34,7 @@ from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.colour_match import AS_IT_IS
 from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.place import Placed
-from dpveil.faces.geometry.protection import FACE, HEAD, PROTECTIONS
+from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECT_HEAD, PROTECTIONS
 from dpveil.faces.geometry.view import ONE
 from dpveil.faces.released import SURE
 from dpveil.faces.surroundings import JOB, MOST, SIDE, SurroundingsNetwork
@@ -151,7 +151,7 @@ def largest(photo: Photo, finder: Faces) -> list[Placed]:
     if box is None or min(box.w, box.h) < LEAST:
         return []
     try:
-        return [place(photo, box, frame=Frame(), protect=protect) for protect in (FACE, HEAD)]
+        return [place(photo, box, frame=Frame(), protect=protect) for protect in (PROTECT_FACE, PROTECT_HEAD)]
     except DPVeilError:
         return []
 
@@ -175,11 +175,11 @@ def crops_of(paths: Sequence[Path]) -> tuple[Pictures, Pictures, Labels]:
     for found in labelled_photos(paths):
         if isinstance(found, Labelled):
             side = found.photo.image.shape[0]
-            frame, kind = Frame(side), PROTECTIONS[FACE]
+            frame, kind = Frame(side), PROTECTIONS[PROTECT_FACE]
             shape = kind.stretched(kind.one, 0).region(
                 between(ONE, frame, HeadFrame(1)), side, side, masked=True
             )
-            placed = Placed(Region(*shape), ONE, frame, protect=FACE)
+            placed = Placed(Region(*shape), ONE, frame, protect=PROTECT_FACE)
             whole.append(surroundings(found.photo, placed, hide=False))
             hidden.append(surroundings(found.photo, placed))
             rows = [np.eye(len(words))[found.labels[name]] for name, words in VALUES.items()]
@@ -321,7 +321,7 @@ def main() -> None:
         fit(network, learned, steps, rate, rng)
     network.out.bias.data[FEMALE] += EVEN
     metrics: dict[str, Json] = {"photos held out": len(labels) - kept}
-    for what, pictures in ((FACE, face), (HEAD, head)):
+    for what, pictures in ((PROTECT_FACE, face), (PROTECT_HEAD, head)):
         metrics |= accuracy(read(network, pictures[kept:]), labels[kept:], what)
     settings: dict[str, Json] = {
         "steps": list(STEPS),

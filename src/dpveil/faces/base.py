@@ -17,8 +17,7 @@ from dpveil.core.region import Region, RegionRecord
 from dpveil.core.region_origin import FACE, MASK, ROUNDED, SAME, WHOLE
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
-from dpveil.faces.geometry.protection import FACE as INNER
-from dpveil.faces.geometry.protection import PROTECTIONS
+from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECTIONS
 from dpveil.faces.head_placement import HeadPlacement, by_cells
 from dpveil.faces.mixed_placement import COVER, MixedPlacement, hidden, is_object, placed_in, searched
 from dpveil.faces.portrait import Portrait
@@ -62,7 +61,7 @@ class FaceMethod(Method):
         "placing": "auto, landmarks or box: how another face is put into place.",
     }
 
-    protect: OneOf = OneOf(*PROTECTIONS, default=INNER)
+    protect: OneOf = OneOf(*PROTECTIONS, default=PROTECT_FACE)
     placing: OneOf = OneOf(*PLACING, default="auto")
 
     @property
@@ -79,8 +78,8 @@ class FaceMethod(Method):
 
     def _check_protect(self) -> None:
         """Raise `InvalidParameter` where a whole head is to be replaced, and a face alone is shown."""
-        if self.protect != INNER and not self.heads:
-            hint = f"protect {INNER}, or use attributes with a gallery of heads"
+        if self.protect != PROTECT_FACE and not self.heads:
+            hint = f"protect {PROTECT_FACE}, or use attributes with a gallery of heads"
             raise InvalidParameter(
                 "protect", str(self.protect), f"is not for faces of {self.name}", hint=hint
             )

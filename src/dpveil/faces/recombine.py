@@ -23,7 +23,7 @@ from dpveil.faces.geometry.landmarks import BOX_TO_FACE
 from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.membrane import DARK, TINT, levels_of
 from dpveil.faces.geometry.place import Placed
-from dpveil.faces.geometry.protection import FACE, TURNED
+from dpveil.faces.geometry.protection import PROTECT_FACE, TURNED
 from dpveil.faces.geometry.seam import SEAM, continued_from_edge, fade_to_edge, shift_to_photo_levels
 from dpveil.faces.geometry.threads import map_in_threads
 from dpveil.faces.geometry.tone import brought_to, patch_of
@@ -89,7 +89,7 @@ class Part:
     @property
     def inner(self) -> bool:
         """Whether a face within a head is replaced, rather than the head."""
-        return self.around.protect == FACE
+        return self.around.protect == PROTECT_FACE
 
     def room(self, height: int, width: int) -> Box:
         """Return the box in which an inner face may be seen where others are hidden, too."""
@@ -131,8 +131,8 @@ def part_of(
     around = Around(place, outside, hidden, placed.protect, match, shown)
     person = released.person(around)
     view = released.view(yaw if turned else None, person)
-    if not view.whole and placed.protect != FACE:
-        hint = f"protect {FACE}, or choose a gallery of heads"
+    if not view.whole and placed.protect != PROTECT_FACE:
+        hint = f"protect {PROTECT_FACE}, or choose a gallery of heads"
         raise InvalidParameter("protect", placed.protect, "is not for faces alone", hint=hint)
     if in_cell:
         view = view.enlarged(SIZE)

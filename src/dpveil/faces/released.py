@@ -16,7 +16,7 @@ from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.head_frame import HeadFrame, between
-from dpveil.faces.geometry.protection import FACE
+from dpveil.faces.geometry.protection import PROTECT_FACE
 from dpveil.faces.geometry.tone import tone_class
 from dpveil.faces.geometry.view import ONE, Step, View
 from dpveil.faces.head_gallery import HeadGallery
@@ -124,7 +124,7 @@ class HeadFace(Released):
         """
         chances = np.ones(len(self.persons))
         if around is not None and len(self.persons) > 1:
-            for name in CUT_OFF if around.protect == FACE else ():
+            for name in CUT_OFF if around.protect == PROTECT_FACE else ():
                 label = self.gallery.looks(name)
                 if label is not None and (chances * (label[self.persons] == 0)).any():
                     chances *= label[self.persons] == 0

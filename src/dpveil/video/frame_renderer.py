@@ -14,7 +14,7 @@ from dpveil.core.array_types import Float32, UInt8
 from dpveil.core.region import Box, Region, hidden_pixels
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head_frame import SIDE
-from dpveil.faces.geometry.protection import FACE
+from dpveil.faces.geometry.protection import PROTECT_FACE
 from dpveil.faces.geometry.seam import SEAM, WINDOW, continued_from_edge, shift_levels
 from dpveil.faces.geometry.seam import SIDE as COMPARED
 from dpveil.opencv import cv2
@@ -289,7 +289,7 @@ class Renderer:
         for yaw, share in faces:
             changes = [light_change(layers[yaw].light, light) for light in lights]
             shown.append((layers[yaw], share, sum(changes) / len(changes)))
-        return Shown(region, head, shown, course.protect == FACE)
+        return Shown(region, head, shown, course.protect == PROTECT_FACE)
 
 
 def _groups(heads: Sequence[Shown]) -> list[list[Shown]]:

@@ -33,8 +33,7 @@ from dpveil.core.region import Box, RegionRecord
 from dpveil.core.region_origin import BOX, FACE, OBJECT, WHOLE, Origin
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.base import FaceMethod
-from dpveil.faces.geometry.protection import FACE as INNER
-from dpveil.faces.geometry.protection import HEAD as WHOLE_HEAD
+from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECT_HEAD
 from dpveil.faces.head_placement import REPLACES, STAYS
 from dpveil.faces.mixed_placement import COVER
 from dpveil.mechanisms.method import Method, Size
@@ -302,7 +301,7 @@ class ClipQuote:
                 noisy[size] = pure_noise(method, size[1], size[0], CHANNELS)
         loud = tuple(f"{width}×{height} pixels: {text}" for (width, height), text in noisy.items() if text)
         protects = {getattr(method, "protect", None) for method, _ in self.costs_per_person}
-        stays = (Note(STAYS + REPLACES, protect=WHOLE_HEAD),) * (INNER in protects)
+        stays = (Note(STAYS + REPLACES, protect=PROTECT_HEAD),) * (PROTECT_FACE in protects)
         return (*few, *map(words.of_clip, total_warnings(self.total)), *stays, *voices, *loud)
 
     @property
