@@ -1,4 +1,4 @@
-"""Codecs: one file each and a row in `core.registry`, and the public statistics of their codes."""
+"""Codecs: each a class and a row in `core.registry`, and the public statistics of their codes."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final

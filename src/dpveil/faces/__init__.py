@@ -1,4 +1,4 @@
-"""Face-space methods: one file each, and a row in `core.registry`."""
+"""Face-space methods: each a class, and a row in `core.registry`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final

@@ -1,4 +1,4 @@
-"""Pixel-space methods: a file or a folder each, and a row in `core.registry`."""
+"""Pixel-space methods: each a class, and a row in `core.registry`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final

@@ -1,4 +1,4 @@
-"""Scalar range-adherent mechanisms: one file each, and a row in `core.registry`."""
+"""Scalar range-adherent mechanisms: each a class, and a row in `core.registry`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
