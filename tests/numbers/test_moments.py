@@ -7,7 +7,7 @@ from math import isqrt
 import numpy as np
 import pytest
 
-from dpveil.mechanisms.scalar import TABLE
+from dpveil.core.registry import SCALAR
 from dpveil.numbers import naive_bayes
 from dpveil.numbers.naive_bayes import (
     LEVELS,
@@ -20,7 +20,7 @@ from dpveil.numbers.naive_bayes import (
 )
 
 SEED = 20261121
-NAMES = sorted(TABLE)
+NAMES = sorted(SCALAR)
 
 
 def tables(count=300):

@@ -23,10 +23,11 @@ from dpveil.cli.run_report import check_payer
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.parameters import SCALE
 from dpveil.core.rationals import float_above, show, to_json
+from dpveil.core.registry import SCALAR
 from dpveil.errors import DataError, InvalidParameter, UnknownName, UsageError
 from dpveil.io.names import show_path
 from dpveil.ledger.ledger import Ledger
-from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism
+from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import RECORD
 from dpveil.mechanisms.scalar.ranges import HINT
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits, kind_of
@@ -75,7 +76,7 @@ def built(
 ) -> ScalarMechanism:
     query = {key: number(value) for key, value in given.items() if value is not None}
     if name is None:
-        raise InvalidParameter("--mechanism", None, "is missing", hint=f"choose from {', '.join(TABLE)}")
+        raise InvalidParameter("--mechanism", None, "is missing", hint=f"choose from {', '.join(SCALAR)}")
     if allowed is None:
         hint = f"what is publicly known of the answer; {HINT}"
         raise InvalidParameter("--range", None, "is missing", hint=hint)
@@ -115,7 +116,7 @@ def list_command(json: AsJson = False) -> int:
     rows: list[dict[str, Any]] = [
         {"name": name, "relations": list(kind.relations), "both_ends": kind.finite_only}
         | {"summary": kind.summary, "source": kind.source}
-        for name, kind in TABLE.items()
+        for name, kind in SCALAR.items()
     ]
     if json:
         say.document({"mechanisms": rows})

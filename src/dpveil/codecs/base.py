@@ -46,7 +46,7 @@ class Codec(ABC):
     name of the input in `render`, and its level for each value.
     `digest` is a hash of everything that determines encoding and decoding; certificates contain it. Training
     and storage are not part of this interface: dpveil's own codecs are `StoredCodec`, trained by
-    `dpveil_train`. Concrete codecs are never subclassed. To add one: a file, a row in `TABLE`, a section
+    `dpveil_train`. Concrete codecs are never subclassed. To add one: a file, a row in `CODECS`, a section
     of the page on codecs.
     """
 

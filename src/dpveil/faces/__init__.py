@@ -1,7 +1,6 @@
 """Face-space methods: each a class, and a row in `core.registry`."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dpveil.core import registry
 from dpveil.core.lazy import lazy
@@ -12,9 +11,7 @@ if TYPE_CHECKING:
     from dpveil.faces.gallery_method import Gallery
     from dpveil.faces.latent import Latent
 
-TABLE: "Final[Mapping[str, type[FaceMethod]]]" = registry.FACES
 __all__ = [
-    "TABLE",
     "Attributes",
     "FaceMethod",
     "Gallery",

@@ -11,8 +11,9 @@ import numpy as np
 
 from dpveil.core.array_types import Float64
 from dpveil.core.rationals import Number, exact
+from dpveil.core.registry import SCALAR
 from dpveil.errors import InvalidParameter, NoiseError, UnknownName, UsageError
-from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism
+from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import ANY, RECORD
 from dpveil.mechanisms.scalar.lattice import Lattice, coarsest
 
@@ -211,9 +212,10 @@ def build(name: str, **query: Any) -> ScalarMechanism:
     >>> build("geometric", range="0:5", sensitivity=1, epsilon=1).name
     'geometric'
     """
-    if name not in TABLE:
-        raise UnknownName("mechanism", name, TABLE)
-    return TABLE[name](**query)
+    if name not in SCALAR:
+        raise UnknownName("mechanism", name, SCALAR)
+    made: ScalarMechanism = SCALAR[name](**query)
+    return made
 
 
 def candidates(
@@ -252,7 +254,7 @@ def candidates(
         if outside is not None or not asked:
             raise InvalidParameter("answers", outside, f"are not all in the range {allowed}")
     every = answers is not None or (whole and len(asked) <= MOST and _points(query) == len(asked))
-    found = [_candidate(name, query, relation, asked, names, remap=every) for name in names or TABLE]
+    found = [_candidate(name, query, relation, asked, names, remap=every) for name in names or SCALAR]
 
     def rank(one: Candidate) -> tuple[bool, float, bool]:
         # `geometric` before `laplace` where the two are the same law
@@ -271,9 +273,9 @@ def _candidate(
     remap: bool,
 ) -> Candidate:
     budget = query["epsilon"]
-    kind = TABLE.get(name)
+    kind = SCALAR.get(name)
     if kind is None:
-        raise UnknownName("mechanism", name, TABLE)
+        raise UnknownName("mechanism", name, SCALAR)
     held = relation if relation in kind.relations else ANY
     if held not in kind.relations:
         return Candidate(name, budget, reason=f"does not keep {relation}")

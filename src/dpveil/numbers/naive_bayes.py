@@ -16,9 +16,11 @@ from dpveil.core.array_types import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import SCALE, positive
 from dpveil.core.rationals import exact
+from dpveil.core.registry import SCALAR
 from dpveil.errors import InvalidParameter, UsageError, suggestion
-from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, ScalarMechanism
+from dpveil.mechanisms.scalar import Geometric, Laplace, ScalarMechanism
 from dpveil.noise.bits import SECURE, BitSource, SecureBits, SeededBits, kind_of
+from dpveil.numbers.expected_error import build
 
 LEVELS: Final = 1 << 16  # the largest code; codes are from 0 to this
 MOST: Final = 512
@@ -94,7 +96,7 @@ class Deviations:
         It is ⌈√size⌉, or size for squares, rounded up to whole steps. R² is at most n, so for n = m it is not
         exceeded; larger answers are clipped.
         """
-        if not TABLE[self.mechanism].finite_only:
+        if not SCALAR[self.mechanism].finite_only:
             return None
         end = size if self.squared else isqrt(size - 1) + 1
         step = -(-end // most_steps(self.mechanism))
@@ -128,14 +130,14 @@ class Deviations:
 
 def most_steps(name: str) -> int:
     """Return the most steps of the lattice of a mechanism with an upper end."""
-    return min(MOST, TABLE[name].most - 1)
+    return min(MOST, int(SCALAR[name].most) - 1)
 
 
 @lru_cache(maxsize=64)
 def _mechanism(name: str, top: int | None, epsilon: Fraction, relation: str) -> ScalarMechanism:
     steps = most_steps(name)
     step = None if top is None or top <= steps else -(-top // steps)
-    made = TABLE[name](range=(0, top), sensitivity=1, epsilon=epsilon, relation=relation, step=step)
+    made = build(name, range=(0, top), sensitivity=1, epsilon=epsilon, relation=relation, step=step)
     made.prepare()
     return made
 
@@ -295,7 +297,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Released are a noisy size of every class (two-sided geometric noise), the mean of every feature in every
     class (Laplace noise on a sum, snapped to the bounds) and its variance or standard deviation, by any
-    mechanism of `dpveil.mechanisms.scalar.TABLE`. Sensitivities depend on nothing private, no true class
+    mechanism of `dpveil.core.registry.SCALAR`. Sensitivities depend on nothing private, no true class
     size among them; the proof is in docs/learning.md. The Gaussian law is a model, not an
     assumption: the guarantee holds for every table.
 
@@ -409,7 +411,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _groups(self) -> int:
         """Check the named choices; return how many added or removed records separate two neighbours."""
-        known: dict[str, Collection[str]] = {"mechanism": TABLE, "neighbours": NEIGHBOURS, "spread": SPREADS}
+        known: dict[str, Collection[str]] = {"mechanism": SCALAR, "neighbours": NEIGHBOURS, "spread": SPREADS}
         for name, choices in known.items():
             if (given := getattr(self, name)) not in choices:
                 hint = f"{suggestion(str(given), choices)}one of {', '.join(choices)}"
@@ -420,7 +422,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         clear = ["the bounds, the features' names and all parameters, which are public"]
         if self.classes is None:
             clear.append("which labels occur in the table: they were taken as public")
-        if not TABLE[self.mechanism].finite_only:
+        if not SCALAR[self.mechanism].finite_only:
             clear.append("how long the draws took, which depends a little on the table")
         if kind_of(bits) != SECURE:
             clear.append("the noise, to everyone who knows the seed: the model is not for publication")

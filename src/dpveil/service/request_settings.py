@@ -22,7 +22,7 @@ from dpveil.postprocessing import Step, opens, parse_all
 from dpveil.regions import Faces, Finder, check_if_none, parse
 from dpveil.regions.boxes import OBJECTS
 from dpveil.regions.finder import Numbers
-from dpveil.regions.spec import TABLE, split_choices
+from dpveil.regions.spec import NAMED_FINDERS, split_choices
 from dpveil.release.plan import default_method
 
 SEARCH: Final = {
@@ -140,9 +140,9 @@ def _is_box(regions: list[Any]) -> bool:
 
 def _region(spec: object) -> str:
     text = ",".join(map(str, spec)) if isinstance(spec, list) and _is_box(spec) else spec
-    if not isinstance(text, str) or not (text.strip() in TABLE or BOX.fullmatch(text)):
+    if not isinstance(text, str) or not (text.strip() in NAMED_FINDERS or BOX.fullmatch(text)):
         shown = str(text)[:100]
-        raise UnknownName("regions", shown, TABLE, hint=f"choose {FORMS}")
+        raise UnknownName("regions", shown, NAMED_FINDERS, hint=f"choose {FORMS}")
     return text.strip()
 
 

@@ -1,7 +1,6 @@
 """Pixel-space methods: each a class, and a row in `core.registry`."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dpveil.core import registry
 from dpveil.core.lazy import lazy
@@ -17,11 +16,8 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.pixel.mse_exponential import MSEExponential
     from dpveil.mechanisms.pixel.ssim.method import SSIMExponential
 
-TABLE: "Final[Mapping[str, type[PixelMethod]]]" = registry.PIXEL
-
 __all__ = [
     "DPSVD",
-    "TABLE",
     "BitPlanes",
     "Blur",
     "DCTGaussian",
