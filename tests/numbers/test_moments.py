@@ -122,7 +122,7 @@ def test_errata_e13_true_class_sizes_make_ratios_unbounded_even_if_records_agree
 def test_large_classes_get_coarser_steps_and_keep_their_cost():
     for size in (513, 5000, 10**6):
         mechanism = Deviations("explicit-fair", "database-record", Fraction(1), squared=True).at(size)
-        assert mechanism.lattice.size <= naive_bayes.MOST + 1
+        assert mechanism.lattice.size <= naive_bayes.MOST_STEPS + 1
         assert size <= mechanism.range.high < size + mechanism.lattice.step
         assert mechanism.lattice.reach == 1
         assert mechanism.certificate.epsilon <= 1

@@ -40,7 +40,7 @@ from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil.regions import Finder
 from dpveil.release.plan import Plan, choose_regions
 from dpveil.release.saving import certificate_path
-from dpveil.release.words import CHANNELS, COUNT, LOW, PLACE, TRACES
+from dpveil.release.words import CHANNELS, COUNT, LOW_STRENGTH, PLACE, TRACES
 
 
 class Watched(BitSource):
@@ -205,7 +205,8 @@ def test_regions_of_a_jpeg_grow_and_say_so():
     stored = [text for text in certificate.guarantees[0].scope.in_the_clear if "JPEG" in text]
     assert "quantisation tables" in stored[0]
     assert stored[0] in certificate.composition.scope.in_the_clear
-    assert certificate.warnings == (SEEDED, LOW[NONE])  # what else was done to it is nobody else's business
+    # what else was done to it is nobody else's business
+    assert certificate.warnings == (SEEDED, LOW_STRENGTH[NONE])
     converted, grew = release.notes
     assert converted == "its colour profile was applied"
     assert grew.startswith("the box 20,20,4,4 became 15,15,18,18: whole JPEG blocks are replaced")
@@ -220,7 +221,7 @@ def test_traces_that_prediction_spreads_are_named_in_the_clear(codec, block, mar
         assert any(f"lossy {codec} may leave traces" in text for text in certificate.warnings)
     whole = private("whole", photo=photo, epsilon=20).certificate
     assert TRACES.format(codec) not in whole.guarantees[0].scope.in_the_clear
-    assert whole.warnings == (SEEDED, LOW[NONE])
+    assert whole.warnings == (SEEDED, LOW_STRENGTH[NONE])
 
 
 def test_a_name_or_the_bytes_of_a_file_are_read(tmp_path):

@@ -35,9 +35,9 @@ from dpveil.faces.geometry.colour_match import AS_IT_IS
 from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECT_HEAD, PROTECTIONS
-from dpveil.faces.geometry.view import ONE
+from dpveil.faces.geometry.view import UNIT_FRAME
 from dpveil.faces.released import SURE
-from dpveil.faces.surroundings import JOB, MOST, SIDE, SurroundingsNetwork
+from dpveil.faces.surroundings import JOB, LARGEST_GREY_SCORE, SIDE, SurroundingsNetwork
 from dpveil.regions import Faces
 from dpveil_train.attributes import shares
 from dpveil_train.crops import photos
@@ -177,9 +177,9 @@ def crops_of(paths: Sequence[Path]) -> tuple[Pictures, Pictures, Labels]:
             side = found.photo.image.shape[0]
             frame, kind = Frame(side), PROTECTIONS[PROTECT_FACE]
             shape = kind.stretched(kind.one, 0).region(
-                between(ONE, frame, HeadFrame(1)), side, side, masked=True
+                between(UNIT_FRAME, frame, HeadFrame(1)), side, side, masked=True
             )
-            placed = Placed(Region(*shape), ONE, frame, protect=PROTECT_FACE)
+            placed = Placed(Region(*shape), UNIT_FRAME, frame, protect=PROTECT_FACE)
             whole.append(surroundings(found.photo, placed, hide=False))
             hidden.append(surroundings(found.photo, placed))
             rows = [np.eye(len(words))[found.labels[name]] for name, words in VALUES.items()]
@@ -331,7 +331,7 @@ def main() -> None:
     }
     data = halve_weights(export_onnx(network, (1, 3, SIDE, SIDE)))
     onnx = Network(data, (1, 3, SIDE, SIDE), (1, labels.shape[1]), JOB)
-    onnx.check(MOST)
+    onnx.check(LARGEST_GREY_SCORE)
     card = Card(SurroundingsNetwork.name, args.data, args.terms, args.seed, settings, metrics)
     print(save(SurroundingsNetwork(onnx, VALUES, card), args.out, replace=True))
 

@@ -17,7 +17,7 @@ from dpveil.errors import InvalidParameter
 
 Vectors = Float64[np.ndarray, "n d"]
 
-MOST: Final = 200  # most principal components of vectors that are learnt from
+MOST_COMPONENTS: Final = 200  # most principal components of vectors that are learnt from
 FLAT: Final = 1e-9  # least singular value of a principal component, and least standard deviation that divides
 UNKNOWN: Final = -1e300  # likeness of a person of whom the attacker has no vector
 
@@ -89,8 +89,8 @@ class Space:
             return cls.plain(known)
         mean, spread = known[there].mean(axis=0), known[there].std(axis=0)
         turn = np.diag(1 / np.where(spread > FLAT, spread, 1.0))  # shrinkage is towards equal variances
-        if known.shape[1] > MOST:
-            turn = np.asarray(cls.principal(known, MOST).turn)
+        if known.shape[1] > MOST_COMPONENTS:
+            turn = np.asarray(cls.principal(known, MOST_COMPONENTS).turn)
         inner = (known[there] - mean) @ turn
         return cls(mean, turn @ whitening(inner, [str(owner) for owner in owners[there]]))
 

@@ -17,7 +17,7 @@ from dpveil.batch.remote_output import deliver, discard, release_place
 from dpveil.batch.report import RELEASED, SKIPPED, UNPAYABLE, UNWRITABLE, Report, Untried
 from dpveil.batch.resume import find_finished, matching_certificate, output_taken
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.tasks import KEEP, RunSettings, Task
+from dpveil.batch.tasks import KEEP_PAGES, RunSettings, Task
 from dpveil.core.certificate import Certificate
 from dpveil.errors import DPVeilError, LedgerError, NoRegion, OutputError
 from dpveil.io import make_folder
@@ -97,7 +97,7 @@ class PhotoReleaser:
             photo,
             choices.method,
             regions=choices.regions,
-            if_none=KEEP if keeps else choices.if_none,
+            if_none=KEEP_PAGES if keeps else choices.if_none,
             post_processing=choices.post_processing,
         )
         if not (keeps and planned.quote is None):

@@ -48,7 +48,7 @@ from dpveil.release.saving import SUFFIX, certificate_path
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
 
-KEEP: Final = "others+copy"
+KEEP_PAGES: Final = "others+copy"
 """What becomes of pages of a document without a region, unless the user says: they are kept as they are."""
 
 

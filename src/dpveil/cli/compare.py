@@ -14,7 +14,7 @@ import typer
 from dpveil.catalogue import DEFAULT, build, row_of
 from dpveil.cli import exits, say
 from dpveil.cli.command import CommandLineError, options_of
-from dpveil.cli.options import NOTHING, AsJson, Chosen, Force, MaxPixels, Text, number, takes_regions
+from dpveil.cli.options import NO_REGIONS, AsJson, Chosen, Force, MaxPixels, Text, number, takes_regions
 from dpveil.cli.review import check_apart_from, check_name
 from dpveil.cli.sheet import Row, Sheet, Tile, draw_sheet, fit_picture, loud, noise_line
 from dpveil.core.array_types import UInt8
@@ -390,7 +390,7 @@ def compare_command(
         list[str] | None,
         typer.Option(metavar="M", help="A number of pixels, or all. Repeatable. Default: 256 and all."),
     ] = None,
-    regions: Chosen = NOTHING,
+    regions: Chosen = NO_REGIONS,
     force: Force = False,
     json: AsJson = False,
     max_pixels: MaxPixels = 100_000_000,

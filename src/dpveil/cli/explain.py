@@ -12,7 +12,7 @@ import typer
 from dpveil.catalogue import latent_mechanisms, methods
 from dpveil.cli import say
 from dpveil.cli.command import options_of
-from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, Text, takes_method, takes_regions
+from dpveil.cli.options import NO_REGIONS, AsJson, Chosen, MaxPixels, Text, takes_method, takes_regions
 from dpveil.core.notes import Aside, notes_with_options
 from dpveil.core.rationals import show
 from dpveil.errors import InvalidParameter
@@ -56,7 +56,7 @@ def explain_command(
     context: typer.Context,
     method: Method,
     photo: Annotated[Path | None, typer.Argument(metavar="[PHOTO]", help="A photo to plan for.")] = None,
-    regions: Chosen = NOTHING,
+    regions: Chosen = NO_REGIONS,
     size: Annotated[
         Text,
         typer.Option(

@@ -12,7 +12,7 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.options import (
-    NOTHING,
+    NO_REGIONS,
     AsJson,
     Chosen,
     Force,
@@ -55,7 +55,7 @@ def faces_command(
         Path | None,
         typer.Option(metavar="OUT.png", help="Draw the numbered boxes into a copy. Keep it private."),
     ] = None,
-    regions: Chosen = NOTHING,
+    regions: Chosen = NO_REGIONS,
     force: Force = False,
     json: AsJson = False,
     max_pixels: MaxPixels = 100_000_000,

@@ -28,7 +28,7 @@ from dpveil.errors import DataError, InvalidParameter, UnknownName, UsageError
 from dpveil.io.names import show_path
 from dpveil.ledger.ledger import Ledger
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
-from dpveil.mechanisms.scalar.base import RECORD
+from dpveil.mechanisms.scalar.base import DATABASE_RECORD
 from dpveil.mechanisms.scalar.ranges import HINT
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits, kind_of
 from dpveil.numbers import Answer, Plan, build
@@ -213,7 +213,7 @@ def query_command(
     ] = None,
     relation: Annotated[
         str, typer.Option(metavar="NAME", help="database-record, or any-database, which is stronger.")
-    ] = RECORD,
+    ] = DATABASE_RECORD,
     missing: Annotated[
         Text, typer.Option(metavar="VALUE", help="What a missing value counts as. Default: refuse.")
     ] = None,
@@ -254,7 +254,7 @@ def query_command(
     given = {"range": range_, "missing": missing, "bins": bins, "step": step, "equals": equals}
     given |= {"above": above, "below": below, "q": q, "groups": groups, "categories": categories, "by": by}
     given |= {"by-categories": by_categories, "mechanism": mechanism}
-    given |= {"relation": None if relation == RECORD else relation}
+    given |= {"relation": None if relation == DATABASE_RECORD else relation}
     check_payer(ledger, subject, seed)
     settings = _settings(query, {name: text for name, text in given.items() if text is not None})
     for name, value in (("--column", column), ("epsilon", epsilon)):

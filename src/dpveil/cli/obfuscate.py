@@ -19,7 +19,7 @@ from dpveil.cli.clips import NO_CLIPS, ClipOptions, is_video_input, planned_clip
 from dpveil.cli.command import options_of
 from dpveil.cli.key import keys
 from dpveil.cli.options import (
-    NOTHING,
+    NO_REGIONS,
     AsJson,
     AtLeast,
     Chosen,
@@ -97,7 +97,7 @@ def obfuscate_command(
     method: Method,
     preset: Preset = None,
     post_processing: PostProcessing = None,
-    regions: Chosen = NOTHING,
+    regions: Chosen = NO_REGIONS,
     if_none: Annotated[
         Text,
         typer.Option(

@@ -18,7 +18,7 @@ from dpveil.cli.say import Voice
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import INTACT, PhotoError
 from dpveil.io import FORMATS
-from dpveil.io.folders import DATA_SET, MANY, PDF, UNWRITTEN, is_data_set, is_folder, is_link, walk
+from dpveil.io.folders import DATA_SET, PACKED_SUFFIXES, PDF, UNWRITTEN, is_data_set, is_folder, is_link, walk
 from dpveil.io.names import escape_text, show_path
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX, certificate_path, image_path, is_clip
@@ -208,7 +208,7 @@ def _in_folder(folder: Path) -> Iterator[tuple[Path, str]]:
         return
     sets = {*sets_below(folder)}
     yield from ((path, "") for path in sorted(sets))
-    ends = UNWRITTEN.union(FORMATS, MANY)
+    ends = UNWRITTEN.union(FORMATS, PACKED_SUFFIXES)
     for path, problem in walk(folder, hidden=True):
         if sets.isdisjoint(path.parents):
             link = LINK if is_link(path) else ""

@@ -23,7 +23,7 @@ from dpveil.cli.clips import (
 from dpveil.cli.command import Command
 from dpveil.cli.key import read_key
 from dpveil.cli.options import (
-    NOTHING,
+    NO_REGIONS,
     AsJson,
     AtLeast,
     Chosen,
@@ -86,7 +86,7 @@ def analyze_command(
     method: Method,
     sheet: Sheet = None,
     post_processing: PostProcessing = None,
-    regions: Chosen = NOTHING,
+    regions: Chosen = NO_REGIONS,
     if_none: Annotated[
         Text, typer.Option(metavar="whole", help="If nothing is found, replace all of every frame.")
     ] = None,

@@ -19,7 +19,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECTIONS
 from dpveil.faces.head_placement import HeadPlacement, by_cells
-from dpveil.faces.mixed_placement import COVER, MixedPlacement, hidden, is_object, placed_in, searched
+from dpveil.faces.mixed_placement import GREY_FILL, MixedPlacement, hidden, is_object, placed_in, searched
 from dpveil.faces.portrait import Portrait
 from dpveil.faces.released import CropFace, Released
 from dpveil.mechanisms.method import TRAINED, Method, Placement
@@ -162,8 +162,8 @@ class FaceMethod(Method):
         return heads if heads and len(faces) == len(regions) else MixedPlacement(photo, regions, heads)
 
     def of_region(self, record: RegionRecord) -> Method:
-        """Return this method, and `COVER` for objects and text, where no face belongs."""
-        return COVER if record.origin.faceless else self
+        """Return this method, and `GREY_FILL` for objects and text, where no face belongs."""
+        return GREY_FILL if record.origin.faceless else self
 
     def shown_by_place(self, record: RegionRecord) -> tuple[str, ...]:
         """Return what the position of the new face reveals about the original, depending on `placing`, and

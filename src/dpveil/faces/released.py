@@ -18,7 +18,7 @@ from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.protection import PROTECT_FACE
 from dpveil.faces.geometry.tone import tone_class
-from dpveil.faces.geometry.view import ONE, Step, View
+from dpveil.faces.geometry.view import UNIT_FRAME, Step, View
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.surroundings import SurroundingsNetwork
 
@@ -167,10 +167,10 @@ class HeadFace(Released):
         """Return the head in a canonical crop before a backdrop, or the face as it is."""
         if isinstance(self.gallery, FaceGallery):
             view = self.view(None)
-            levels, _ = view.on(between(ONE, frame, HeadFrame(1)), Box(0, 0, frame.size, frame.size))
+            levels, _ = view.on(between(UNIT_FRAME, frame, HeadFrame(1)), Box(0, 0, frame.size, frame.size))
             return np.asarray(np.rint(levels), np.uint8)
         box = Box(0, 0, frame.size, frame.size)
-        return before_backdrop(self, between(ONE, frame, HeadFrame(1)), box)
+        return before_backdrop(self, between(UNIT_FRAME, frame, HeadFrame(1)), box)
 
 
 def before_backdrop(face: Released, place: Similarity, box: Box) -> UInt8[np.ndarray, "h w 3"]:

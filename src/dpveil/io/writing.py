@@ -193,7 +193,7 @@ def refusal(path: str | Path, error: OSError | ValueError) -> OutputError:
 
 
 USUAL: Final = 0o666  # permissions of usual files, before the user's umask
-OWN: Final = 0o600  # permissions of files that only the user may read
+OWNER_ONLY: Final = 0o600  # permissions of files that only the user may read
 
 
 def write_together(
@@ -218,7 +218,7 @@ def write_together(
     targets = [path for path, _ in files]
     if len({*targets}) < len(files):
         raise OutputError("a file is named twice", hint="give every output its own name")
-    folders, mode = {path.parent for path in targets}, OWN if private else USUAL
+    folders, mode = {path.parent for path in targets}, OWNER_ONLY if private else USUAL
     temporary: list[Path] = []
     try:
         with ExitStack() as held:

@@ -23,7 +23,7 @@ from dpveil.noise.bits import SECURE, BitSource, SecureBits, SeededBits, kind_of
 from dpveil.numbers.expected_error import build
 
 LEVELS: Final = 1 << 16  # the largest code; codes are from 0 to this
-MOST: Final = 512
+MOST_STEPS: Final = 512
 """Most steps of the lattice of a mechanism with an upper end; beyond, a step is several sensitivities."""
 Codes = Int64[np.ndarray, "records features"]
 Ints = Int64[np.ndarray, "classes features"]
@@ -130,7 +130,7 @@ class Deviations:
 
 def most_steps(name: str) -> int:
     """Return the most steps of the lattice of a mechanism with an upper end."""
-    return min(MOST, int(SCALAR[name].most) - 1)
+    return min(MOST_STEPS, int(SCALAR[name].most) - 1)
 
 
 @lru_cache(maxsize=64)

@@ -26,7 +26,7 @@ from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.chroma import keep_blocks
 from dpveil.regions.finder import Order
-from dpveil.regions.other_finders import ARGUMENTS, NOTHING, NonFaceFinder
+from dpveil.regions.other_finders import ARGUMENTS, NOTHING_FOUND_HINT, NonFaceFinder
 from dpveil.regions.spec import JOIN, last_of, passes_over, split_choices
 from dpveil.release import words
 from dpveil.release.explain import Explanation, explain_region
@@ -34,7 +34,7 @@ from dpveil.release.payment import Budget, check_payment, pay
 from dpveil.release.quote import NO_ACCOUNTANT, Quote, require_strength
 from dpveil.release.saving import Release
 
-COVER: Final = "fill"
+DEFAULT_WITHOUT_FACES: Final = "fill"
 """The default method where nothing but text and the like is to be replaced: it costs nothing."""
 
 
@@ -43,8 +43,8 @@ def choose_method(
 ) -> tuple[Method, tuple[Finder, ...]]:
     """Return the method and the finders, as it uses them.
 
-    Without a method it is `COVER` if all regions are text and the like, and else `catalogue.DEFAULT`. Raises
-    as `build`, `parse` and `Method.accepts`.
+    Without a method it is `DEFAULT_WITHOUT_FACES` if all regions are text and the like, and else
+    `catalogue.DEFAULT`. Raises as `build`, `parse` and `Method.accepts`.
     """
     finders = None if regions is None or method or parameters else [parse(spec) for spec in as_specs(regions)]
     made = build(default_method(finders) if finders else method, parameters)
@@ -55,7 +55,8 @@ def choose_method(
 
 def default_method(finders: Sequence[Finder]) -> str | None:
     """Return the name of the default method for these regions; None for `catalogue.DEFAULT`."""
-    return COVER if finders and all(isinstance(finder, NonFaceFinder) for finder in finders) else None
+    without_faces = finders and all(isinstance(finder, NonFaceFinder) for finder in finders)
+    return DEFAULT_WITHOUT_FACES if without_faces else None
 
 
 def as_specs(regions: Spec | Sequence[Spec]) -> list[Spec]:
@@ -95,7 +96,8 @@ def _refusal(errors: Sequence[NoRegion], found: bool, passing: bool) -> NoRegion
     error, *more = errors
     if passing and more:
         message = ", and ".join(dict.fromkeys(each.message for each in errors))
-        hint = NOTHING.replace(" copy", f" {OTHERS}{JOIN}copy")  # one that finds something is enough
+        # one that finds something is enough
+        hint = NOTHING_FOUND_HINT.replace(" copy", f" {OTHERS}{JOIN}copy")
         return NoRegion(message, hint=hint, arguments=ARGUMENTS)
     if not found:
         return error

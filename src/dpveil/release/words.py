@@ -43,7 +43,7 @@ from dpveil.mechanisms.pixel.common_practice import Fill
 from dpveil.regions.boxes import asked_box
 from dpveil.regions.finder import Selection
 
-LOW: Final = {
+LOW_STRENGTH: Final = {
     "weak": (
         "WEAK PROMISE: whoever can name two possible originals can mostly tell which one it was, or in a"
         " few cases for certain (see dpveil explain)"
@@ -186,7 +186,7 @@ def cautions(
 
 def total_warnings(total: Guarantee) -> tuple[str, ...]:
     """Return the warnings about a photo's total guarantee."""
-    said = LOW.get(strength(total), "") if total.formal else HEURISTIC
+    said = LOW_STRENGTH.get(strength(total), "") if total.formal else HEURISTIC
     return tuple(text for text in (said, large_delta_warning(total)) if text)
 
 

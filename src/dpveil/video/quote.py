@@ -35,7 +35,7 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECT_HEAD
 from dpveil.faces.head_placement import REPLACES, STAYS
-from dpveil.faces.mixed_placement import COVER
+from dpveil.faces.mixed_placement import GREY_FILL
 from dpveil.mechanisms.method import Method, Size
 from dpveil.regions.boxes import asked_box
 from dpveil.release.quote import about_all
@@ -154,7 +154,7 @@ def per_draw(method: Method, size: Size | None) -> tuple[Method, Guarantee]:
     `size` is that of the raster; None for the crop of a face, which a method that draws faces replaces. Such
     a method covers all else, whatever it shows.
     """
-    own = COVER if size is not None and draws_faces(method) else method
+    own = GREY_FILL if size is not None and draws_faces(method) else method
     return own, own.guarantee(**(CROP if size is None else size))
 
 

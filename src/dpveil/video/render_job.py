@@ -29,7 +29,7 @@ from dpveil.io import place_together
 from dpveil.io.folders import identity
 from dpveil.io.locking import hold_lock
 from dpveil.io.names import check_path, show_path
-from dpveil.io.writing import OWN, as_output_error, flush_folder, refusal, sha256_of
+from dpveil.io.writing import OWNER_ONLY, as_output_error, flush_folder, refusal, sha256_of
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import CLIPS, certificate_path, remove_leftovers
@@ -100,7 +100,7 @@ class Unfinished:
         with as_output_error(self.folder):
             part = self.folder / f"{STATE}.part"
             part.unlink(missing_ok=True)
-            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWN)
+            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY)
             with os.fdopen(handle, "w") as file:
                 json.dump(self.state, file)
                 file.flush()

@@ -18,7 +18,7 @@ from dpveil.opencv import cv2
 SEAM: Final = 0.03  # width of the blend inside a region's edge, in units of UTKFace's crop
 SIDE: Final = 160  # side of UTKFace's crop in which levels are compared, in pixels
 WINDOW: Final = 3  # side of the window, in those pixels, in which both sides of an edge are compared
-MOST: Final = 60.0  # largest change, in levels
+MOST_SHIFT: Final = 60.0  # largest change, in levels
 ALL: Final = (0.14, 0.05)
 """How far from the edge levels change, and the standard deviation of the blur along it, in units of UTKFace's
 crop."""
@@ -176,7 +176,7 @@ def _change_in_hole(
     weight = rim.astype(np.float32)
     if alike:
         weight *= np.exp(-0.5 * (np.abs(missed).max(axis=2) / ALIKE) ** 2)
-    missed = np.clip(missed, -MOST, MOST)
+    missed = np.clip(missed, -MOST_SHIFT, MOST_SHIFT)
     wide, along = ALL
     sums = cv2.GaussianBlur(np.dstack([missed * weight[..., None], weight]), (0, 0), along * unit)
     at = np.clip(cv2.distanceTransform((~known).astype(np.uint8), cv2.DIST_L2, 3) / (wide * unit), 0, 1)

@@ -24,7 +24,7 @@ from dpveil.mechanisms.latent.posterior import (
     rational_shares,
     rounded_up,
 )
-from dpveil.mechanisms.scalar.base import RECORD
+from dpveil.mechanisms.scalar.base import DATABASE_RECORD
 from dpveil.mechanisms.scalar.laplace import TruncatedLaplace
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import check_variance, discrete_gaussian
@@ -126,7 +126,9 @@ class BoxTruncatedLaplace(LatentMechanism):
 @lru_cache(maxsize=1024)
 def _coordinate(epsilon: Fraction) -> TruncatedLaplace:
     """Return the mechanism of a coordinate: for one face, making it takes longer than drawing."""
-    return TruncatedLaplace(range=(0, STEPS), sensitivity=STEPS, epsilon=epsilon, relation=RECORD, step=1)
+    return TruncatedLaplace(
+        range=(0, STEPS), sensitivity=STEPS, epsilon=epsilon, relation=DATABASE_RECORD, step=1
+    )
 
 
 METRIC: Final = "mean of |z_i - z′_i| / (high_i - low_i) over the code, {grid}"

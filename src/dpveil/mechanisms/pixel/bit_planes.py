@@ -95,8 +95,8 @@ RAREST: Final = 2.0**-10
 """Smallest probability of a bit in the model, so that a set bit is believed once it is paid for."""
 SHARE: Final = {COARSE: 4.0, DETAIL: 1.0, CROSS: 0.25}
 """Squared error that a squared error of 1 adds to its four pixels or means in total."""
-MOST: Final = 44.0  # largest ε of a plane: beyond, a flip is rarer than 2^-63, which 64 bits cannot represent
-GRID: Final = tuple(MOST * 2 ** (-step / 4) for step in range(60))  # ε tried for a plane
+MOST_EPSILON: Final = 44.0  # of a plane: beyond, a flip is rarer than 2^-63, which 64 bits cannot represent
+GRID: Final = tuple(MOST_EPSILON * 2 ** (-step / 4) for step in range(60))  # ε tried for a plane
 ENOUGH: Final = 1e-11  # fraction of a budget that may stay unspent: floating-point sums do not resolve it
 DIGITS: Final = 192  # bits of precision for e^-ε
 
@@ -203,7 +203,7 @@ class Band:
         """Return the largest gain per unit of budget, with the plane and the ε that reach it."""
         found = (0.0, 0, 0.0)
         for place, plane in enumerate(self.planes):
-            top, gain = min(MOST, plane.epsilon + left / self.count), self.gain(place)
+            top, gain = min(MOST_EPSILON, plane.epsilon + left / self.count), self.gain(place)
             for epsilon in (top, *(step for step in GRID if plane.epsilon < step < top)):
                 if epsilon > plane.epsilon:
                     ratio = gain(epsilon) / (self.count * (epsilon - plane.epsilon))
@@ -387,7 +387,7 @@ def _calibrate(method: BitPlanes, groups: int) -> tuple[Band, ...]:
         return method.spent(_account(bands_for(scale), groups))
 
     limit = method.limit
-    full = MOST * sum(band.count * len(band.planes) for band in bands(method.wavelet))
+    full = MOST_EPSILON * sum(band.count * len(band.planes) for band in bands(method.wavelet))
     # ρ is at most ε²/2 of the sum for one group, as draws of ε_i have Σ ε_i² ≤ (Σ ε_i)²
     valid = limit / groups if method.rho is None else 1 / root_above(groups / (2 * limit))
     scale = 1 / (valid * NEARLY)

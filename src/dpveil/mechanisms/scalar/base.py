@@ -29,9 +29,9 @@ from dpveil.mechanisms.scalar.ranges import Range, RangeParameter
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.noise.matrix import IntegerMatrix
 
-ANY: Final = "any-database"
-RECORD: Final = "database-record"
-MOST: Final = 1 << 12  # points of the largest lattice whose matrix is computed
+ANY_DATABASE: Final = "any-database"
+DATABASE_RECORD: Final = "database-record"
+MOST_MATRIX_POINTS: Final = 1 << 12  # points of the largest lattice whose matrix is computed
 REFUSED: Final = "that the answer is no float too large for the step, which is refused"
 
 
@@ -44,8 +44,10 @@ class RelationName(Value[str | None, str | None]):
 
     def check(self, value: str | None) -> str | None:
         """Return `value` if it is a relation's name or None. Raises `InvalidParameter`."""
-        if value not in (None, ANY, RECORD):
-            raise InvalidParameter("relation", value, "is unknown", hint=f"choose {RECORD} or {ANY}")
+        if value not in (None, ANY_DATABASE, DATABASE_RECORD):
+            raise InvalidParameter(
+                "relation", value, "is unknown", hint=f"choose {DATABASE_RECORD} or {ANY_DATABASE}"
+            )
         return value
 
 
@@ -62,7 +64,7 @@ class ScalarMechanism(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     source: ClassVar[str]
-    relations: ClassVar[tuple[str, ...]] = (ANY, RECORD)
+    relations: ClassVar[tuple[str, ...]] = (ANY_DATABASE, DATABASE_RECORD)
     """Relations that it can promise, the default first."""
 
     range: RangeParameter = RangeParameter()
@@ -97,7 +99,7 @@ class ScalarMechanism(ABC):
 
     finite_only: ClassVar[bool] = True
     """Whether it needs a range with two ends."""
-    most: ClassVar[int] = MOST
+    most: ClassVar[int] = MOST_MATRIX_POINTS
 
     @property
     def promise(self) -> str:
@@ -134,7 +136,7 @@ class ScalarMechanism(ABC):
     def _cost(self, matrix: IntegerMatrix) -> Fraction:
         """Return what must not exceed ε: the largest log-ratio for one record, or per sensitivity."""
         lattice = self.lattice
-        if self.promise == ANY:
+        if self.promise == ANY_DATABASE:
             return lattice.record * steepest(matrix, lattice.points)
         return log_ratio(matrix, lattice.points, lattice.furthest)
 
@@ -143,7 +145,7 @@ class ScalarMechanism(ABC):
         """The finite law that is certified and drawn, one row per answer; None on an infinite lattice."""
         if not self._is_finite:
             return None
-        least = self.epsilon / (self.lattice.reach if self.promise == ANY else 1)
+        least = self.epsilon / (self.lattice.reach if self.promise == ANY_DATABASE else 1)
         return certify_rows(self._rows_again, self.epsilon, least, self._cost)
 
     @property
@@ -182,13 +184,13 @@ class ScalarMechanism(ABC):
         clear = ("the range, ΔF and the step, which are public", *refused)
         covers = f"one number in {self.range}, of sensitivity {show(self.sensitivity, 12)}"
         scope = Scope(covers, clear if self._is_finite else (*clear, *self._shows()))
-        if self.promise == RECORD:
-            return Guarantee(kind="pure", epsilon=self.spent, relation=Relation(RECORD), scope=scope)
+        if self.promise == DATABASE_RECORD:
+            return Guarantee(kind="pure", epsilon=self.spent, relation=Relation(DATABASE_RECORD), scope=scope)
         rounded = f"|f - f′|/{show(self.sensitivity, 12)}, answers rounded to {show(self.lattice.step, 12)}"
         return Guarantee(
             kind="metric",
             epsilon=self.spent,
-            relation=Relation(ANY),
+            relation=Relation(ANY_DATABASE),
             metric=rounded,
             diameter=None if width is None else width / self.sensitivity,
             scope=scope,
@@ -272,7 +274,7 @@ class ScalarMechanism(ABC):
             )
         coarse = Lattice(self.range, self.coarsest, self.sensitivity)
         chosen = self.lattice if self.step else coarse
-        if (chosen.size or 0) > MOST:
+        if (chosen.size or 0) > MOST_MATRIX_POINTS:
             raise InvalidParameter(
                 name, None, f"are missing, and there are {chosen.size}", hint="give the numbers to tabulate"
             )

@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 from dpveil.core.array_types import Float64, Int64
 from dpveil.core.rationals import show
 from dpveil.errors import InvalidParameter, NoiseError
-from dpveil.mechanisms.scalar.base import ANY, ScalarMechanism
+from dpveil.mechanisms.scalar.base import ANY_DATABASE, ScalarMechanism
 from dpveil.mechanisms.scalar.matrix_cost import Rows
 from dpveil.mechanisms.scalar.noises import PRECISION, LaplaceNoise, snapped_rows
 from dpveil.noise.laplace import exp_below
@@ -310,10 +310,10 @@ class _LinearProgram(ScalarMechanism):
     @property
     def _chain(self) -> bool:
         """Whether ε only constrains adjacent points of a lattice without gaps, as in a counting query."""
-        return not self.range.gaps and (self.promise == ANY or self.lattice.reach == 1)
+        return not self.range.gaps and (self.promise == ANY_DATABASE or self.lattice.reach == 1)
 
     def _program(self, epsilon: Fraction) -> Program:
-        every = self.promise == ANY
+        every = self.promise == ANY_DATABASE
         return Program(self.lattice.points, self.lattice.reach, float(epsilon), metric=every, fair=self.fair)
 
     @cached_property

@@ -25,7 +25,7 @@ from dpveil.mechanisms.pixel.common_practice import Fill
 from dpveil.regions.boxes import OBJECTS
 from dpveil.release.explain import CANDIDATES, percent_above
 from dpveil.release.plan import Plan, explain_largest, plan, plan_json
-from dpveil.release.words import BOXES_ALONE, LOW, few_pixels_warning, in_short
+from dpveil.release.words import BOXES_ALONE, LOW_STRENGTH, few_pixels_warning, in_short
 from dpveil.service.page.account import SIGNS, price_text
 from dpveil.service.request_settings import Request
 
@@ -99,11 +99,11 @@ ACTS: Final[Mapping[str, str]] = {
 }
 """What is done on the page in the place of a setting that a note names."""
 SAID: Final[Mapping[str, str]] = {
-    LOW["weak"]: (
+    LOW_STRENGTH["weak"]: (
         "Weak promise: whoever knows the two photos in question can tell in most cases which one was"
         " released, or in a few cases for certain."
     ),
-    LOW[NONE]: (
+    LOW_STRENGTH[NONE]: (
         "Practically no promise: whoever knows the two photos in question can tell almost surely which one"
         " was released."
     ),

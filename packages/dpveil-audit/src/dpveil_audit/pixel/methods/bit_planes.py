@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from dpveil.mechanisms.pixel import BitPlanes
-from dpveil.mechanisms.pixel.bit_planes import MOST, Band, Plane, pad_edges
+from dpveil.mechanisms.pixel.bit_planes import MOST_EPSILON, Band, Plane, pad_edges
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
 from dpveil_audit.divergence import ProductLaw
@@ -146,7 +146,7 @@ def planes_alone(method: BitPlanes, size: Size) -> Sequence[Band]:
 
 
 def bare_signs(method: BitPlanes, size: Size) -> Sequence[Band]:
-    return _with_epsilons(bands(method, size), lambda plane: plane.epsilon if plane.value else MOST)
+    return _with_epsilons(bands(method, size), lambda plane: plane.epsilon if plane.value else MOST_EPSILON)
 
 
 def _wrong(name: str, bands_of: BandsOf, gates: tuple[str, ...] = ()) -> Version:
