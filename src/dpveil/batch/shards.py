@@ -31,7 +31,7 @@ from dpveil.io.locking import hold_lock
 from dpveil.io.names import show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.untrusted import open_untrusted
-from dpveil.io.writing import as_output_error, refusal
+from dpveil.io.writing import as_output_error, write_error
 from dpveil.regions.other_finders import ARGUMENTS as WITHOUT
 from dpveil.regions.other_finders import NOTHING_FOUND_HINT
 from dpveil.release.document_certificate import number_of
@@ -196,7 +196,7 @@ class Shards:
                         report.documents.append(f"{show_path(shard.target)}: {said}")
                     waits = False
                 except (OSError, DPVeilError) as error:
-                    why = refusal(shard.target, error) if isinstance(error, OSError) else error
+                    why = write_error(shard.target, error) if isinstance(error, OSError) else error
                     waiting = WAITING.format(show_path(shard.target), show_path(shard.folder))
                     report.notes.append(f"{why.message_and_hint(report.options)[0]}; {waiting}")
                     report.stopped = report.stopped or UNWRITABLE

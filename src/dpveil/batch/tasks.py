@@ -35,7 +35,7 @@ from dpveil.io.names import WRITTEN_AS, released_suffix, show_path
 from dpveil.io.reading import photo_error
 from dpveil.io.unreadable import Refused
 from dpveil.io.urls import objects
-from dpveil.io.writing import as_output_error, refusal
+from dpveil.io.writing import as_output_error, write_error
 from dpveil.mechanisms.method import Method, Size
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.postprocessing import Step
@@ -168,15 +168,15 @@ def check_written(
         problem = f"{what} {show_path(path)} is the input itself, or an output"
         raise OutputError(problem, hint="choose another name")
     if not path.parent.is_dir():
-        raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
+        raise write_error(path, FileNotFoundError(errno.ENOENT, ""))
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise refusal(path, PermissionError(errno.EACCES, ""))
+        raise write_error(path, PermissionError(errno.EACCES, ""))
     ours = replace and not path.is_dir()
     if start is not None and path.is_file() and os.access(path, os.R_OK):
         with path.open("rb") as file:
             ours |= file.read(len(start)) in (b"", start)
     if os.path.lexists(path) and not ours:
-        error = refusal(path, FileExistsError(errno.EEXIST, ""))
+        error = write_error(path, FileExistsError(errno.EEXIST, ""))
         if start is not None:  # of a run, --force is about releases, which cost again
             hint = "choose another name, as {replace} releases every photo anew"
             error = OutputError(error.message, hint=hint, arguments={"replace": "replace=True"})
@@ -304,7 +304,7 @@ def _into_a_file(
         problem = f"{called} is no name of a {format_} file, which {{format}} asks for"
         raise _misuse(problem, "leave out {format}, or name another file")
     if not is_folder(out.parent):
-        raise refusal(out, FileNotFoundError(errno.ENOENT, ""))
+        raise write_error(out, FileNotFoundError(errno.ENOENT, ""))
     if picture:
         return [Task(source, out, out.name)]
     _check_held(source, names, format_)

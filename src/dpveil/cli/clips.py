@@ -19,7 +19,7 @@ from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, OutputError, UsageError
 from dpveil.io.folders import VIDEOS, is_folder
 from dpveil.io.names import show_path
-from dpveil.io.writing import refusal
+from dpveil.io.writing import write_error
 from dpveil.release.words import in_short
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def planned_clips(
             hint = f"end the name in one of {', '.join(CLIPS)}, or name a folder"
             raise UsageError(f"--out {show_path(out)}: a clip is released as a clip", hint=hint)
         if not is_folder(out.parent):
-            raise refusal(out, FileNotFoundError(ENOENT, ""))
+            raise write_error(out, FileNotFoundError(ENOENT, ""))
         photos, clips = [], [Task(inputs[0], out, out.name)]
     else:
         tasks = plan_remote_tasks(inputs, out, names=names, format=format_, scan=scan)

@@ -30,7 +30,7 @@ from dpveil.ledger.ledger import Ledger
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import DATABASE_RECORD
 from dpveil.mechanisms.scalar.ranges import HINT
-from dpveil.noise.bits import BitSource, SecureBits, SeededBits, kind_of
+from dpveil.noise.bits import BitSource, SecureBits, SeededBits, bits_kind
 from dpveil.numbers import Answer, Plan, build
 
 mechanism_app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -175,7 +175,7 @@ def release_command(
     warnings = [] if seed is None else [SEEDED]
     if json:
         several = {"each": each.to_json(), "composition": words} if count > 1 else {}
-        settings = {"mechanism": chosen.name, "parameters": chosen.parameters(), "bits": kind_of(bits)}
+        settings = {"mechanism": chosen.name, "parameters": chosen.parameters(), "bits": bits_kind(bits)}
         document = {"responses": responses, "guarantee": total.to_json(), **several, **settings}
         say.document({**document, "warnings": warnings})
         return exits.DONE

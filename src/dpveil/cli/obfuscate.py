@@ -59,7 +59,7 @@ from dpveil.io.names import format_of, may_name_a_person, show_path
 from dpveil.io.reading import check_trust
 from dpveil.postprocessing import parse_all
 from dpveil.regions import check_if_none
-from dpveil.release.words import kind_of
+from dpveil.release.words import request_kind
 
 if TYPE_CHECKING:
     from dpveil.cli.review import Part
@@ -308,7 +308,7 @@ def _check_documents(
     if not scanned and (dpi, pages) != (None, None):
         given = "--pages" if dpi is None else "--dpi"
         raise UsageError(f"{given} is about documents, and there are none", hint="leave it out")
-    kinds = [kind_of(finder.description) for finder in choices.regions] if scanned else []
+    kinds = [request_kind(finder.description) for finder in choices.regions] if scanned else []
     if FACE in kinds and TEXT not in kinds:
         instead = "--regions text or faces+text replaces it"
         voice.note(f"warning: text in documents is not looked for, and stays readable: {instead}")

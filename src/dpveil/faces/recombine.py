@@ -56,7 +56,7 @@ OVAL_ENDS: Final = (1.35, 1.6)
 OUTLINE: Final = (0.3, 0.6)
 """Share of skin at the region's edge from which on a face begins there, and from which on it is whole."""
 FINE: Final = HeadFrame(96)  # the frame in which the tone of a head is read
-Photo = UInt8[np.ndarray, "H W c"]
+Levels8 = UInt8[np.ndarray, "H W c"]
 Hidden = Bool[np.ndarray, "H W"]
 Levels = Float32[np.ndarray, "h w c"]
 Share = Float32[np.ndarray, "h w"]
@@ -109,7 +109,7 @@ class Part:
 def part_of(
     placed: Placed,
     released: Released,
-    outside: Photo,
+    outside: Levels8,
     hidden: Hidden,
     match: ColourMatch,
     *,
@@ -158,13 +158,13 @@ def shown_place(placed: Placed) -> Similarity:
 
 
 def recombine(
-    image: Photo,
+    image: Levels8,
     places: Sequence[Placed],
     faces: Sequence[Released],
     *,
     toned: bool = False,
     turned: bool = False,
-) -> Photo:
+) -> Levels8:
     """Return the photo with every region replaced by its released face and a continued background.
 
     `image` is uint8, h × w × (1 or 3). No pixel under any region is read: all are set to 0 first. Pixels
@@ -210,7 +210,7 @@ def is_aside(part: Part, yaw: int | None, largest: float) -> bool:
     return part.inner and size < SMALL and (part.around.bare or away or cut)
 
 
-def _unfocus(out: Photo, part: Part, where: Hidden) -> None:
+def _unfocus(out: Levels8, part: Part, where: Hidden) -> None:
     """Blur a face in its region where it is not before others: as if it were out of focus."""
     deviation, (height, width) = FOCUS * part.unit, out.shape[:2]
     view = part.region.box.wider(math.ceil(3 * deviation), width, height)
@@ -232,7 +232,7 @@ def _groups(parts: Sequence[Part], size: tuple[int, int]) -> list[list[Part]]:
     return [sorted(group, key=lambda part: (part.unit, part.row)) for group in groups]
 
 
-def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part]) -> None:
+def _put(out: Levels8, outside: Levels8, hidden: Hidden, group: Sequence[Part]) -> None:
     """Write one group of overlapping faces into `out`, within their regions.
 
     If nothing around them is known, they are before a backdrop.
@@ -277,7 +277,7 @@ def _around(boxes: Sequence[Box], wider: float, height: int, width: int) -> Box:
     return Box(left, top, min(width, right + more) - left, min(height, bottom + more) - top)
 
 
-def _shown(part: Part, outside: Photo, hidden: Hidden) -> Head:
+def _shown(part: Part, outside: Levels8, hidden: Hidden) -> Head:
     """Return where a face is shown, alpha (0 to 1) and levels: the box of its region.
 
     Its colours meet the photo's at the edge of the region, and it has the photo's sharpness and grain.

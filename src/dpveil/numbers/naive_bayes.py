@@ -19,7 +19,7 @@ from dpveil.core.rationals import exact
 from dpveil.core.registry import SCALAR
 from dpveil.errors import InvalidParameter, UsageError, suggestion
 from dpveil.mechanisms.scalar import Geometric, Laplace, ScalarMechanism
-from dpveil.noise.bits import SECURE, BitSource, SecureBits, SeededBits, kind_of
+from dpveil.noise.bits import SECURE, BitSource, SecureBits, SeededBits, bits_kind
 from dpveil.numbers.expected_error import build
 
 LEVELS: Final = 1 << 16  # the largest code; codes are from 0 to this
@@ -377,7 +377,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shares, features = plan.moments.shares, len(plan.lower)
         self.guarantee_ = self._guarantee(self._groups() * shares.total(features), bits)
         self.split_ = {"count": shares.count, "mean": shares.mean, "deviation": shares.deviation}
-        self.for_publication_ = kind_of(bits) == SECURE
+        self.for_publication_ = bits_kind(bits) == SECURE
         self._lower, self._upper = plan.lower, plan.upper
         return self._keep(plan.classes, moments, plan.floor)
 
@@ -424,7 +424,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             clear.append("which labels occur in the table: they were taken as public")
         if not SCALAR[self.mechanism].finite_only:
             clear.append("how long the draws took, which depends a little on the table")
-        if kind_of(bits) != SECURE:
+        if bits_kind(bits) != SECURE:
             clear.append("the noise, to everyone who knows the seed: the model is not for publication")
         covers = f"a Gaussian naive Bayes model; neighbours: {NEIGHBOURS[self.neighbours][1]}"
         scope = Scope(covers, tuple(clear))

@@ -25,7 +25,7 @@ from dpveil.core.rationals import Json, Number, exact, show, to_json, two_digits
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import DATABASE_RECORD
-from dpveil.noise.bits import SECURE, BitSource, SecureBits, check_bits, kind_of
+from dpveil.noise.bits import SECURE, BitSource, SecureBits, bits_kind, check_bits
 from dpveil.noise.laplace import exp_below
 from dpveil.numbers.columns import as_list, bounds, clip_values, is_missing, number
 from dpveil.numbers.expected_error import answers_of, build, choose, utility
@@ -131,7 +131,7 @@ class Plan:
         alone = self.answers[0] if one and isinstance(self.mechanism, ScalarMechanism) else list(self.answers)
         drawn = self.mechanism.release(alone, source)
         response = float(drawn) if one else tuple(map(float, drawn))
-        public = self.rows, self.guarantee, self.mechanism, kind_of(source), self.edges, self.groups
+        public = self.rows, self.guarantee, self.mechanism, bits_kind(source), self.edges, self.groups
         return Answer(self.query, response, *public)
 
 

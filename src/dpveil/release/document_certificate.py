@@ -19,7 +19,7 @@ from dpveil.core.region_origin import FACE, LINKED, TEXT
 from dpveil.errors import INTACT, CertificateError, InvalidParameter, UnsupportedRelation
 from dpveil.io.document import DPI, Sheet
 from dpveil.release.keys import PublicKey
-from dpveil.release.words import in_short, kind_of
+from dpveil.release.words import in_short, request_kind
 
 MOST_BYTES: Final = 1 << 26  # largest certificate of a document, in bytes
 MOST_PAGES: Final = 2000  # most pages of one document
@@ -142,7 +142,7 @@ class DocumentCertificate(Envelope):
             yield f"no {kind} found on {pages_text(numbers)}: what was missed there stays visible"
         legible = []  # pages of which faces were asked for, and nothing that covers text
         for page in drawn:
-            asked = [kind_of(text) for text in page.certificate.request]
+            asked = [request_kind(text) for text in page.certificate.request]
             whole = any(region.origin.fallback for region in page.certificate.regions)
             if FACE in asked and TEXT not in asked and not whole:
                 legible.append(page.number)
@@ -222,7 +222,7 @@ def nothing_of(missing: Sequence[str]) -> str:
     >>> nothing_of(["faces", "text", "text threshold=0.5"])
     'no face or text'
     """
-    kinds = dict.fromkeys(kind_of(text) or text.partition(" ")[0] for text in missing)
+    kinds = dict.fromkeys(request_kind(text) or text.partition(" ")[0] for text in missing)
     return f"no {' or '.join(kinds)}"
 
 

@@ -10,7 +10,7 @@ from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.region import CoverageDigests
 from dpveil.errors import InvalidParameter
-from dpveil.noise.bits import SECURE, SEEDED, BitSource, kind_of
+from dpveil.noise.bits import SECURE, SEEDED, BitSource, bits_kind
 
 
 class Payment(Protocol):
@@ -64,7 +64,7 @@ def check_payment(
         raise InvalidParameter("ledger", type(ledger).__name__, "is not a ledger", hint=hint)
     if subject is None:
         raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
-    if (kind := kind_of(bits)) != SECURE:
+    if (kind := bits_kind(bits)) != SECURE:
         reason = "is reproducible" if kind == SEEDED else "is not known to be secure"
         problem = f"{reason}, and no budget pays for that"
         raise InvalidParameter("bits", type(bits).__name__, problem, hint="leave out bits, or the ledger")

@@ -21,7 +21,7 @@ from dpveil.core.region_origin import BOX, FACE
 from dpveil.errors import BudgetRefused, InvalidParameter, NoRegion, RegionError, TooNear, UsageError
 from dpveil.io import Source, read
 from dpveil.mechanisms.method import Method, Placement
-from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
+from dpveil.noise.bits import BitSource, SecureBits, bits_kind, check_bits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.chroma import keep_blocks
@@ -246,7 +246,7 @@ class Plan:
                 raise BudgetRefused("an unprotected copy cannot be paid from a budget", hint=hint)
             _, blocks = keep_blocks(self.photo, self.photo.image, ())
             return Release(self.photo.image, self._certificate(None, "none"), self.remarks, blocks=blocks)
-        certificate = self._certificate(self.quote, kind_of(source))
+        certificate = self._certificate(self.quote, bits_kind(source))
         if self.photo.blocks is not None:
             self.photo.blocks()  # of a JPEG that cannot be written again nothing is paid for
         paid = None if ledger is None else pay(ledger, subject, key, certificate, self.coverage, **more)

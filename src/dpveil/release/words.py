@@ -485,10 +485,10 @@ BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes
 MOST_NAMED: Final = 8  # most faces that a sentence names
 
 
-def kind_of(text: str) -> str:
+def request_kind(text: str) -> str:
     """Return the kind of region that a request asks for; empty for a finder's own.
 
-    >>> kind_of("faces except=2"), kind_of("object:1,2,3,4"), kind_of("signs")
+    >>> request_kind("faces except=2"), request_kind("object:1,2,3,4"), request_kind("signs")
     ('face', 'object', '')
     """
     if text.partition(" ")[0] == FACES:

@@ -21,7 +21,7 @@ from dpveil.service.answers import (
     JSONResponse,
     job_json,
     problem_response,
-    refusal,
+    refusal_response,
     release_text,
     result_response,
 )
@@ -29,7 +29,7 @@ from dpveil.service.guard import FAILURE, Rates, RequestLoad, UploadMemory
 from dpveil.service.jobs import Jobs, Order
 from dpveil.service.keys import LOCAL, Caller, KeyFile
 from dpveil.service.metrics import Metrics
-from dpveil.service.problems import CONCERNS, SETTINGS, ServiceError, kind_of, problem
+from dpveil.service.problems import CONCERNS, SETTINGS, ServiceError, error_kind, problem
 from dpveil.service.store import DONE, Result
 from dpveil.service.uploads import of_query, receive
 
@@ -281,11 +281,11 @@ async def explain(request: Request, parts: Using, caller: Asking) -> Response:
         with parts.jobs.under_way.count(caller):
             return JSONResponse(await parts.jobs.ask("explain", settings))
     except DPVeilError as error:
-        if CONCERNS.get(kind_of(error)) != SETTINGS:
+        if CONCERNS.get(error_kind(error)) != SETTINGS:
             raise
         works = f"a query that works is {schemas.TRY}, and /openapi.json has all parameters"
         hint = f"{error.hint}; {works}" if error.hint else works
-        raise ServiceError(kind_of(error), error.message, hint=hint) from error
+        raise ServiceError(error_kind(error), error.message, hint=hint) from error
 
 
 @router.get("/v1/methods", **address("methods", {200: ("The methods.", Object)}, ASKING))
@@ -314,7 +314,7 @@ async def figures(parts: Using, caller: Asking) -> Response:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    return refusal(error if isinstance(error, DPVeilError) else FAILURE)
+    return refusal_response(error if isinstance(error, DPVeilError) else FAILURE)
 
 
 async def _http(request: Request, error: Any) -> Response:

@@ -44,7 +44,7 @@ from dpveil.service.problems import (
     ServiceError,
     WorkerEnded,
     busy,
-    kind_of,
+    error_kind,
     lost_if,
     problem,
     status_of,
@@ -216,7 +216,7 @@ class Jobs:
 
     async def _note_failure(self, id_: str, error: DPVeilError) -> None:
         """Note why a result was not made; what cannot be noted now, as on a full disk, is swept later."""
-        log.write("failed", kind=kind_of(error), status=status_of(error))
+        log.write("failed", kind=error_kind(error), status=status_of(error))
         with suppress(NotKept):
             await self.results(self.store.fail, id_, json.dumps(problem(error)))
 

@@ -25,7 +25,7 @@ from dpveil.io.folders import DATA_SET
 from dpveil.io.names import escape_text, show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.writing import only_picture
-from dpveil.noise.bits import SECURE, BitSource, kind_of
+from dpveil.noise.bits import SECURE, BitSource, bits_kind
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.synthesis.plan import ACCOUNTANT, SHEET, SetPlan, picture_name
 
@@ -156,7 +156,7 @@ def save(
     files = {picture_name(number): encode(picture, "png") for number, picture in enumerate(pictures, 1)}
     files[SHEET] = encode(sheet(pictures), "png")
     hashes = {name: hashlib.sha256(contents).hexdigest() for name, contents in files.items()}
-    certificate = SetCertificate(plan=plan, bits=kind_of(bits), files=hashes)
+    certificate = SetCertificate(plan=plan, bits=bits_kind(bits), files=hashes)
     make_folder(folder)
     written = [(folder / DATA_SET, certificate.to_text().encode())]
     written += [(folder / name, data) for name, data in files.items()]
