@@ -17,7 +17,7 @@ from importlib.metadata import version
 from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
 
 from dpveil.core.rationals import Json
-from dpveil.core.received import MOST_SHOWN, matching, of_type, one_of, read_object
+from dpveil.core.strict_json import MOST_SHOWN, matching, of_type, one_of, read_object
 from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter, MissingPlugin
 
 CONTEXT: Final = b"dpveil certificate, signature 1\0"

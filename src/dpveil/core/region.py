@@ -9,7 +9,7 @@ from typing import Annotated, Final, Self
 
 import numpy as np
 
-from dpveil.core import received
+from dpveil.core import strict_json
 from dpveil.core.array_types import Bool, UInt8
 from dpveil.core.guarantee import Relation
 from dpveil.core.parameters import CEILING

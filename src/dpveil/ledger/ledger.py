@@ -12,8 +12,8 @@ from typing import Final
 
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.parameters import check_count
-from dpveil.core.received import Hash, read
 from dpveil.core.region import CoverageDigests
+from dpveil.core.strict_json import Hash, read
 from dpveil.errors import InvalidParameter, LedgerError, ReservationLost, UsageError
 from dpveil.io.folders import state_home
 from dpveil.io.locking import in_use

@@ -14,8 +14,8 @@ from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import PUBLISHABLE, Envelope, Signature, parse, this_tool
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.rationals import Json
-from dpveil.core.received import Check, Hash, between, one_of, read_object
 from dpveil.core.region_origin import FACE, LINKED, TEXT
+from dpveil.core.strict_json import Check, Hash, between, one_of, read_object
 from dpveil.errors import INTACT, CertificateError, InvalidParameter, UnsupportedRelation
 from dpveil.io.document import DPI, Sheet
 from dpveil.release.keys import PublicKey

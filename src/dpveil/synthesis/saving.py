@@ -18,7 +18,7 @@ from dpveil.core.certificate import SEEDED
 from dpveil.core.envelope import PUBLISHABLE, Envelope, Signature, this_tool
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.rationals import Json
-from dpveil.core.received import Hash, Parameters, one_of, read_object
+from dpveil.core.strict_json import Hash, Parameters, one_of, read_object
 from dpveil.errors import INTACT, CertificateError, OutputError
 from dpveil.io import encode, is_present, make_folder, read_untrusted, write_together
 from dpveil.io.folders import DATA_SET

@@ -20,10 +20,10 @@ from dpveil.catalogue import build
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.parameters import Parameter
 from dpveil.core.rationals import Json
-from dpveil.core.received import at_most, fault, one_of, read
 from dpveil.core.region import VECTORS, CoverageDigests
 from dpveil.core.region_origin import WHOLE
 from dpveil.core.registry import METHODS
+from dpveil.core.strict_json import at_most, fault, one_of, read
 from dpveil.errors import DPVeilError, InvalidParameter, RegionsDiffer, UnknownName, suggestion
 from dpveil.io import read_untrusted
 from dpveil.io.names import check_path, escape_text, show_path
