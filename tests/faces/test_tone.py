@@ -16,12 +16,12 @@ from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
 from dpveil.faces import Attributes
 from dpveil.faces.attribute_model import READ, TONE, VALUES
+from dpveil.faces.drawn_face import HeadFace
 from dpveil.faces.geometry import place
 from dpveil.faces.geometry.around import NECK
 from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.tone import CROP, CUTS, LEVELS, lightness, patch_of, toned, tones
 from dpveil.faces.recombine import recombine
-from dpveil.faces.released import HeadFace
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.faces.made_heads import made_heads
 

@@ -18,6 +18,7 @@ from dpveil.assets.model_cards import Card
 from dpveil.assets.trained_files import default_path, save
 from dpveil.core.region import Region
 from dpveil.faces.attribute_model import VALUES
+from dpveil.faces.drawn_face import HeadFace
 from dpveil.faces.face_gallery import FRAME, FaceGallery
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import HeadFrame, between
@@ -25,7 +26,6 @@ from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECTIONS
 from dpveil.faces.head_gallery import HeadGallery, default_heads
 from dpveil.faces.recombine import recombine
-from dpveil.faces.released import HeadFace
 
 EACH = 5  # faces for a head, at most
 QUALITY = 80

@@ -15,9 +15,9 @@ from scipy.special import ndtri
 from dpveil.bench.items import Item, digest_of
 from dpveil.core.array_types import Float64
 from dpveil.core.photo import Photo
+from dpveil.faces.drawn_face import HeadFace, portrait
 from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.head_gallery import default_heads
-from dpveil.faces.released import HeadFace, portrait
 from dpveil.noise.bits import BitSource, SeededBits
 
 MOST_SUBJECTS_AND_PHOTOS: Final = (10_000, 100)  # the most subjects, and photos of each

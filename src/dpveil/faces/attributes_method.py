@@ -31,6 +31,7 @@ from dpveil.faces.attribute_budgets import (
 )
 from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES, AttributeModel
 from dpveil.faces.base import Crops, FaceMethod
+from dpveil.faces.drawn_face import CropFace, HeadFace, Released
 from dpveil.faces.face_gallery import GALLERY, FaceGallery
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.cell import YAW
@@ -39,7 +40,6 @@ from dpveil.faces.geometry.tone import tones
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.likeness import LINK_NOTE, LinkedHead, Links, embedding
 from dpveil.faces.mixed_placement import hidden, is_object
-from dpveil.faces.released import CropFace, HeadFace, Released
 from dpveil.faces.surroundings import SURROUNDINGS
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.method import DRAWN, TRAINED, Placement

@@ -13,6 +13,7 @@ import numpy as np
 from dpveil.core.array_types import Float64
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
+from dpveil.faces.drawn_face import HeadFace, portrait
 from dpveil.faces.geometry import Frame, Similarity
 from dpveil.faces.geometry.align import halvings, of_points
 from dpveil.faces.geometry.head_frame import between
@@ -20,7 +21,6 @@ from dpveil.faces.geometry.landmarks import SEEN, locator, of_box
 from dpveil.faces.geometry.place import check
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.head_placement import LEAST
-from dpveil.faces.released import HeadFace, portrait
 from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Faces

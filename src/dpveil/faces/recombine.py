@@ -12,6 +12,7 @@ import numpy as np
 from dpveil.core.array_types import Bool, Float32, Float64, UInt8
 from dpveil.core.region import Box, Region, check_inside, hidden_pixels
 from dpveil.errors import InvalidParameter
+from dpveil.faces.drawn_face import Released, backdrop
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.cell import drawn_yaw
@@ -28,7 +29,6 @@ from dpveil.faces.geometry.seam import SEAM, continued_from_edge, fade_to_edge, 
 from dpveil.faces.geometry.threads import map_in_threads
 from dpveil.faces.geometry.tone import brought_to, patch_of
 from dpveil.faces.geometry.view import View, step
-from dpveil.faces.released import Released, backdrop
 from dpveil.faces.surroundings import SurroundingsNetwork
 from dpveil.opencv import cv2
 

@@ -21,6 +21,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError, UsageError
 from dpveil.faces.base import FaceMethod
+from dpveil.faces.drawn_face import Released
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.colour_match import match_of
@@ -31,7 +32,6 @@ from dpveil.faces.geometry.protection import TURNED
 from dpveil.faces.geometry.view import UNIT_FRAME
 from dpveil.faces.mixed_placement import GREY_FILL
 from dpveil.faces.recombine import FOCUS, is_aside, paint_face, part_of
-from dpveil.faces.released import Released
 from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil.noise.bits import BitSource
 from dpveil.opencv import cv2

@@ -9,12 +9,12 @@ import pytest
 from geometry_made import placed, textured
 
 from dpveil.core.region import Box
+from dpveil.faces.drawn_face import CropFace
 from dpveil.faces.geometry import Frame, Similarity
 from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN
 from dpveil.faces.recombine import recombine
-from dpveil.faces.released import CropFace
 
 POSES = [
     (0.5, 0.0, (301.3, 260.2)),

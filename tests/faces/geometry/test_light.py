@@ -9,6 +9,7 @@ import pytest
 from geometry_made import placed
 
 from dpveil.core.region import Box
+from dpveil.faces.drawn_face import CropFace
 from dpveil.faces.geometry import Frame, Placed, Similarity
 from dpveil.faces.geometry.around import OF_JAW, USUAL, Around
 from dpveil.faces.geometry.colour_match import match_of
@@ -24,7 +25,6 @@ from dpveil.faces.geometry.membrane import (
     rim_gain,
 )
 from dpveil.faces.recombine import recombine
-from dpveil.faces.released import CropFace
 
 if TYPE_CHECKING:
     from dpveil.faces.surroundings import SurroundingsNetwork

@@ -14,10 +14,10 @@ from skimage import data
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
+from dpveil.faces.drawn_face import CropFace
 from dpveil.faces.geometry import Frame, Placed
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.recombine import recombine
-from dpveil.faces.released import CropFace
 from dpveil.regions.growth import grow
 
 

@@ -14,12 +14,12 @@ from geometry_made import placed, released, textured
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.faces import Attributes, Gallery, head_placement
+from dpveil.faces.drawn_face import CropFace
 from dpveil.faces.geometry import Frame, Placed, pose_of, view
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.landmarks import Landmarks
 from dpveil.faces.geometry.turn import yaw_of
 from dpveil.faces.recombine import recombine
-from dpveil.faces.released import CropFace
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.faces.made_heads import made_heads
 

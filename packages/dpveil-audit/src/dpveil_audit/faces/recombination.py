@@ -18,6 +18,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import FACE, WHOLE, Origin
 from dpveil.faces import Attributes, FaceMethod
+from dpveil.faces.drawn_face import Released
 from dpveil.faces.embedding import LENGTH
 from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place
 from dpveil.faces.geometry.colour_match import match_of
@@ -26,7 +27,6 @@ from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.head_placement import HeadPlacement, grown_to_blocks
 from dpveil.faces.likeness import LINKED, Links
 from dpveil.faces.recombine import recombine
-from dpveil.faces.released import Released
 from dpveil.mechanisms.method import Placement
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
