@@ -45,7 +45,7 @@ from dpveil.io.parquet import ROW as ROW_NUMBER
 from dpveil.io.reading import photo_error
 from dpveil.io.screening import foreign_name, format_name
 from dpveil.io.unreadable import COPY_AGAIN, Refused
-from dpveil.io.untrusted import open_untrusted, too_large, without_blocking
+from dpveil.io.untrusted_files import open_untrusted, too_large, without_blocking
 from dpveil.io.urls import opened_url, start_reading
 from dpveil.release.document_certificate import MOST_PAGES, page_name
 from dpveil.release.saving import SUFFIX, Read, certificate_from

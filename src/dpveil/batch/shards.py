@@ -30,7 +30,7 @@ from dpveil.io.folders import is_folder
 from dpveil.io.locking import hold_lock
 from dpveil.io.names import show_path
 from dpveil.io.unreadable import Refused
-from dpveil.io.untrusted import open_untrusted
+from dpveil.io.untrusted_files import open_untrusted
 from dpveil.io.writing import as_output_error, write_error
 from dpveil.regions.other_finders import ARGUMENTS as WITHOUT
 from dpveil.regions.other_finders import NOTHING_FOUND_HINT

@@ -21,7 +21,7 @@ from dpveil.io.decoding import WHY, as_answer, check_kind, decode_answer, load_l
 from dpveil.io.folders import PDF
 from dpveil.io.screening import check_pixels
 from dpveil.io.unreadable import COPY_AGAIN, Refused, Unread, overload_refusal
-from dpveil.io.untrusted import without_blocking
+from dpveil.io.untrusted_files import without_blocking
 from dpveil.processes import Channel, Ended, Pool, answer
 
 PDF_HEAD: Final = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"
