@@ -18,8 +18,8 @@ from dpveil.faces import Attributes
 from dpveil.faces.attribute_model import READ, TONE, VALUES
 from dpveil.faces.drawn_face import HeadFace
 from dpveil.faces.geometry import place
-from dpveil.faces.geometry.around import NECK
 from dpveil.faces.geometry.head_frame import HeadFrame, between
+from dpveil.faces.geometry.surroundings_seen import NECK
 from dpveil.faces.geometry.tone import CROP, CUTS, LEVELS, lightness, patch_of, toned, tones
 from dpveil.faces.recombine import recombine
 from dpveil.noise.bits import SeededBits

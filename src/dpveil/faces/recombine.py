@@ -14,7 +14,6 @@ from dpveil.core.region import Box, Region, check_inside, hidden_pixels
 from dpveil.errors import InvalidParameter
 from dpveil.faces.drawn_face import Released, backdrop
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.cell import drawn_yaw
 from dpveil.faces.geometry.colour_match import ColourMatch, match_of
 from dpveil.faces.geometry.fill import background_in_hole
@@ -26,6 +25,7 @@ from dpveil.faces.geometry.membrane import DARK, TINT, levels_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import PROTECT_FACE, TURNED
 from dpveil.faces.geometry.seam import SEAM, continued_from_edge, fade_to_edge, shift_to_photo_levels
+from dpveil.faces.geometry.surroundings_seen import Around
 from dpveil.faces.geometry.threads import map_in_threads
 from dpveil.faces.geometry.tone import brought_to, patch_of
 from dpveil.faces.geometry.view import View, step

@@ -11,7 +11,6 @@ from geometry_made import placed
 from dpveil.core.region import Box
 from dpveil.faces.drawn_face import CropFace
 from dpveil.faces.geometry import Frame, Placed, Similarity
-from dpveil.faces.geometry.around import OF_JAW, USUAL, Around
 from dpveil.faces.geometry.colour_match import match_of
 from dpveil.faces.geometry.grain import MOST_GRAIN, add_grain, match_sharpness
 from dpveil.faces.geometry.head_frame import HeadFrame, between
@@ -24,6 +23,7 @@ from dpveil.faces.geometry.membrane import (
     levels_of,
     rim_gain,
 )
+from dpveil.faces.geometry.surroundings_seen import OF_JAW, USUAL, Around
 from dpveil.faces.recombine import recombine
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ import numpy as np
 from dpveil.core.array_types import Float32, UInt8
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.membrane import DARK, TINT, continue_skin, levels_of, rim_gain, skin_weights
+from dpveil.faces.geometry.surroundings_seen import Around
 from dpveil.faces.geometry.tone import patch_of
 from dpveil.faces.geometry.view import UNIT_FRAME, View, seen, through
 from dpveil.opencv import cv2
