@@ -12,7 +12,7 @@ from facespace_made import HEAD, Flat, captioned, replaced
 import dpveil
 from dpveil import Photo
 from dpveil.core.region import Box
-from dpveil.faces.mixed_placement import GREY_FILL
+from dpveil.faces.objects_beside_faces import GREY_FILL
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces, Text
 from dpveil.regions.faces import Detections, Search

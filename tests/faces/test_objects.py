@@ -14,7 +14,7 @@ import dpveil
 from dpveil import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
-from dpveil.faces.mixed_placement import GREY_FILL, MixedPlacement
+from dpveil.faces.objects_beside_faces import GREY_FILL, MixedPlacement
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import parse
 from region_search import find

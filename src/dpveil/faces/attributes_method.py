@@ -39,7 +39,7 @@ from dpveil.faces.geometry.protection import PROTECT_FACE
 from dpveil.faces.geometry.tone import tones
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.likeness import LINK_NOTE, LinkedHead, Links, embedding
-from dpveil.faces.mixed_placement import hidden, is_object
+from dpveil.faces.objects_beside_faces import hidden, is_object
 from dpveil.faces.surroundings import SURROUNDINGS
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.method import DRAWN, TRAINED, Placement

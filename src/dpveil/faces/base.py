@@ -20,7 +20,14 @@ from dpveil.faces.drawn_face import CropFace, Released
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECTIONS
 from dpveil.faces.head_placement import HeadPlacement, by_cells
-from dpveil.faces.mixed_placement import GREY_FILL, MixedPlacement, hidden, is_object, placed_in, searched
+from dpveil.faces.objects_beside_faces import (
+    GREY_FILL,
+    MixedPlacement,
+    hidden,
+    is_object,
+    placed_in,
+    searched,
+)
 from dpveil.faces.portrait import Portrait
 from dpveil.mechanisms.method import TRAINED, Method, Placement
 from dpveil.noise.bits import BitSource, check_bits

@@ -35,7 +35,7 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECT_HEAD
 from dpveil.faces.head_placement import REPLACES, STAYS
-from dpveil.faces.mixed_placement import GREY_FILL
+from dpveil.faces.objects_beside_faces import GREY_FILL
 from dpveil.mechanisms.method import Method, Size
 from dpveil.regions.boxes import asked_box
 from dpveil.release.quote import about_all
