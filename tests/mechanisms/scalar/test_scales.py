@@ -24,7 +24,7 @@ from dpveil.mechanisms.scalar.matrix_cost import (
     mix_uniform,
     steepest,
 )
-from dpveil.mechanisms.scalar.noises import LaplaceNoise, StaircaseNoise
+from dpveil.mechanisms.scalar.noise_mechanisms import LaplaceNoise, StaircaseNoise
 from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, log_above, quantise
 from dpveil.numbers.expected_error import absolute, loss_of_answers, remap

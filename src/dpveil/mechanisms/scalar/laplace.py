@@ -14,7 +14,12 @@ from dpveil.core.rationals import show
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.base import ANY_DATABASE, DATABASE_RECORD
 from dpveil.mechanisms.scalar.matrix_cost import Rows
-from dpveil.mechanisms.scalar.noises import LaplaceNoise, NoisyMechanism, SnappedMechanism, StaircaseNoise
+from dpveil.mechanisms.scalar.noise_mechanisms import (
+    LaplaceNoise,
+    NoisyMechanism,
+    SnappedMechanism,
+    StaircaseNoise,
+)
 from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.bits import BitSource
 

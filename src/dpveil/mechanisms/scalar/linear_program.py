@@ -18,7 +18,7 @@ from dpveil.core.rationals import show
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar.base import ANY_DATABASE, ScalarMechanism
 from dpveil.mechanisms.scalar.matrix_cost import Rows
-from dpveil.mechanisms.scalar.noises import PRECISION, LaplaceNoise, snapped_rows
+from dpveil.mechanisms.scalar.noise_mechanisms import PRECISION, LaplaceNoise, snapped_rows
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import IntegerMatrix
 
