@@ -21,7 +21,7 @@ from dpveil.faces.geometry import place
 from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.surroundings_seen import NECK
 from dpveil.faces.geometry.tone import CROP, CUTS, LEVELS, lightness, patch_of, toned, tones
-from dpveil.faces.recombine import recombine
+from dpveil.faces.paint_faces import recombine
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.faces.made_heads import made_heads
 

@@ -34,7 +34,7 @@ from dpveil.faces.geometry import light
 from dpveil.faces.geometry.head_frame import HeadFrame, Shape, between, pixel_grid
 from dpveil.faces.geometry.view import seen
 from dpveil.faces.head_placement import HeadPlacement, without_their_chroma
-from dpveil.faces.recombine import recombine, shown_place
+from dpveil.faces.paint_faces import recombine, shown_place
 from dpveil.faces.surroundings import FINE, LIGHTS, PLANES, SurroundingsNetwork
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces

@@ -25,7 +25,7 @@ from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECTIONS
 from dpveil.faces.head_gallery import HeadGallery, default_heads
-from dpveil.faces.recombine import recombine
+from dpveil.faces.paint_faces import recombine
 
 EACH = 5  # faces for a head, at most
 QUALITY = 80

@@ -20,7 +20,7 @@ from dpveil.faces.geometry.membrane import lab_of, near_skin, skin_centre
 from dpveil.faces.geometry.place import FOUND
 from dpveil.faces.geometry.protection import INSETS, PROTECT_BOX, PROTECT_FACE, PROTECT_HEAD, TURNED, inset
 from dpveil.faces.geometry.threads import map_in_threads
-from dpveil.faces.recombine import recombine
+from dpveil.faces.paint_faces import recombine
 from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.opencv import cv2

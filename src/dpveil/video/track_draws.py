@@ -31,7 +31,7 @@ from dpveil.faces.geometry.place import Placed, place
 from dpveil.faces.geometry.protection import TURNED
 from dpveil.faces.geometry.view import UNIT_FRAME
 from dpveil.faces.objects_beside_faces import GREY_FILL
-from dpveil.faces.recombine import FOCUS, is_aside, paint_face, part_of
+from dpveil.faces.paint_faces import FOCUS, is_aside, paint_face, part_of
 from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil.noise.bits import BitSource
 from dpveil.opencv import cv2

@@ -14,7 +14,7 @@ from dpveil.faces.geometry import Frame, Similarity
 from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN
-from dpveil.faces.recombine import recombine
+from dpveil.faces.paint_faces import recombine
 
 POSES = [
     (0.5, 0.0, (301.3, 260.2)),

@@ -24,7 +24,7 @@ from dpveil.faces.geometry.membrane import (
     rim_gain,
 )
 from dpveil.faces.geometry.surroundings_seen import OF_JAW, USUAL, Around
-from dpveil.faces.recombine import recombine
+from dpveil.faces.paint_faces import recombine
 
 if TYPE_CHECKING:
     from dpveil.faces.surroundings import SurroundingsNetwork

@@ -26,7 +26,7 @@ from dpveil.faces.geometry.landmarks import NetworkLandmarks
 from dpveil.faces.geometry.place import FOUND, check
 from dpveil.faces.geometry.protection import LARGER
 from dpveil.faces.head_gallery import default_heads
-from dpveil.faces.recombine import recombine
+from dpveil.faces.paint_faces import recombine
 from dpveil.regions import Faces
 
 needs_models = pytest.mark.skipif(

@@ -17,7 +17,7 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.drawn_face import CropFace
 from dpveil.faces.geometry import Frame, Placed
 from dpveil.faces.geometry.fill import fill
-from dpveil.faces.recombine import recombine
+from dpveil.faces.paint_faces import recombine
 from dpveil.regions.growth import grow
 
 

@@ -12,7 +12,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.faces.geometry import place
 from dpveil.faces.geometry.threads import map_in_threads
-from dpveil.faces.recombine import recombine
+from dpveil.faces.paint_faces import recombine
 
 FACES = (Box(20, 20, 40, 50), Box(150, 30, 60, 75), Box(300, 20, 50, 62))
 

@@ -19,7 +19,7 @@ from dpveil.faces.geometry import Frame, Placed, pose_of, view
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.landmarks import Landmarks
 from dpveil.faces.geometry.turn import yaw_of
-from dpveil.faces.recombine import recombine
+from dpveil.faces.paint_faces import recombine
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.faces.made_heads import made_heads
 

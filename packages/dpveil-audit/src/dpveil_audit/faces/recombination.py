@@ -26,7 +26,7 @@ from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.head_placement import HeadPlacement, grown_to_blocks
 from dpveil.faces.likeness import LINKED, Links
-from dpveil.faces.recombine import recombine
+from dpveil.faces.paint_faces import recombine
 from dpveil.mechanisms.method import Placement
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
