@@ -23,9 +23,9 @@ from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
-from dpveil.regions.boxes import box_around, box_within
 from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
+from dpveil.regions.given_regions import box_around, box_within
 from dpveil.regions.growth import box_growing_into, grow, grown_mask
 from dpveil.regions.spec import NAMED_FINDERS
 from dpveil.release.words import CHANNELS, FACE_BOX, FACE_COUNT, MASKED, NO_OTHER_FACE, STORED, TABLES

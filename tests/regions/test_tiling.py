@@ -16,9 +16,9 @@ from dpveil.errors import RegionError
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
-from dpveil.regions.boxes import oval_in
 from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
+from dpveil.regions.given_regions import oval_in
 from dpveil.regions.growth import grow
 from dpveil.regions.tiling import TILE_SIDE, Tiling, has_centre_in, join, pieces, resize_rgb
 from dpveil.release.words import not_searched

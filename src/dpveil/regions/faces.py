@@ -20,9 +20,9 @@ from dpveil.core.rationals import to_json
 from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import FACE, Origin
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
-from dpveil.regions.boxes import box_around, box_within, oval_in, rounded_box
 from dpveil.regions.detectors import AUTO, DETECTORS, REMEDY, Detector, check, choose
 from dpveil.regions.finder import Finder, Likeness, Numbers, Order, Seen, reading_order
+from dpveil.regions.given_regions import box_around, box_within, oval_in, rounded_box
 from dpveil.regions.other_finders import ARGUMENTS as WITHOUT
 from dpveil.regions.other_finders import NOTHING_FOUND_HINT
 from dpveil.regions.tiling import (

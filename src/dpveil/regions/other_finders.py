@@ -19,8 +19,8 @@ from dpveil.core.region import Region
 from dpveil.core.region_origin import CODE, Origin
 from dpveil.errors import NoRegion, RegionError
 from dpveil.opencv import cv2
-from dpveil.regions.boxes import box_around
 from dpveil.regions.finder import Finder, Order, reading_order
+from dpveil.regions.given_regions import box_around
 from dpveil.regions.tiling import resize_rgb
 
 NOTHING_FOUND_HINT: Final = (

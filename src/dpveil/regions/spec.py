@@ -16,7 +16,10 @@ from dpveil.core.region import Box, Region, check_inside
 from dpveil.core.region_origin import WHOLE
 from dpveil.errors import InvalidParameter, NoRegion, UnknownName, suggestion
 from dpveil.io import FORMATS
-from dpveil.regions.boxes import (
+from dpveil.regions.eyes import Eyes
+from dpveil.regions.faces import Faces
+from dpveil.regions.finder import Finder, Order
+from dpveil.regions.given_regions import (
     OBJECTS,
     GivenBox,
     GivenRegion,
@@ -25,9 +28,6 @@ from dpveil.regions.boxes import (
     mask_of_array,
     mask_of_file,
 )
-from dpveil.regions.eyes import Eyes
-from dpveil.regions.faces import Faces
-from dpveil.regions.finder import Finder, Order
 from dpveil.regions.other_finders import Codes
 from dpveil.regions.text import Plates, Text
 

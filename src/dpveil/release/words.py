@@ -40,8 +40,8 @@ from dpveil.core.region_origin import (
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.common_practice import Fill
-from dpveil.regions.boxes import asked_box
 from dpveil.regions.finder import Selection
+from dpveil.regions.given_regions import asked_box
 
 LOW_STRENGTH: Final = {
     "weak": (

@@ -20,8 +20,8 @@ from dpveil.io.reading import check_trust
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, opens, parse_all
 from dpveil.regions import Faces, Finder, check_if_none, parse
-from dpveil.regions.boxes import OBJECTS
 from dpveil.regions.finder import Numbers
+from dpveil.regions.given_regions import OBJECTS
 from dpveil.regions.spec import NAMED_FINDERS, split_choices
 from dpveil.release.plan import default_method
 

@@ -37,7 +37,7 @@ from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECT_HEAD
 from dpveil.faces.head_placement import REPLACES, STAYS
 from dpveil.faces.objects_beside_faces import GREY_FILL
 from dpveil.mechanisms.method import Method, Size
-from dpveil.regions.boxes import asked_box
+from dpveil.regions.given_regions import asked_box
 from dpveil.release.quote import about_all
 from dpveil.release.words import CHOSEN, few_pixels_warning, pure_noise, total_warnings
 from dpveil.video import words
