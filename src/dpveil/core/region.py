@@ -44,7 +44,7 @@ class Box:
 
     @classmethod
     def from_json(cls, data: object, where: str) -> Self:
-        return cls(*received.read(tuple[int, int, int, int], data, where))
+        return cls(*strict_json.read(tuple[int, int, int, int], data, where))
 
     def inside(self, width: int, height: int) -> bool:
         """Whether the whole box lies in a photo of this size, in pixels."""
@@ -211,7 +211,7 @@ class RegionRecord:
 
     box: Box
     origin: Origin = Origin()
-    masked: Annotated[int, received.between(1, CEILING)] | None = None
+    masked: Annotated[int, strict_json.between(1, CEILING)] | None = None
 
     @property
     def label(self) -> str:
@@ -307,7 +307,7 @@ class CoverageDigests:
     @classmethod
     def from_json(cls, data: object, where: str = "covered") -> CoverageDigests:
         """Return what `to_json` wrote; raises `InvalidParameter` for anything else."""
-        stated = received.read(Mapping[str, received.Hash], data, where)  # type: ignore[type-abstract]
+        stated = strict_json.read(Mapping[str, strict_json.Hash], data, where)  # type: ignore[type-abstract]
         if {*stated} != {"photo", "pixels"}:
             raise InvalidParameter(where, None, "has other members")
         return cls(**{name: bytes.fromhex(each) for name, each in stated.items()})
