@@ -25,7 +25,7 @@ from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECTIONS
 from dpveil.faces.head_gallery import HeadGallery, default_heads
-from dpveil.faces.paint_faces import recombine
+from dpveil.faces.paint_faces import paint_faces
 
 EACH = 5  # faces for a head, at most
 QUALITY = 80
@@ -61,7 +61,7 @@ def picture(heads: HeadGallery, faces: FaceGallery, row: int, face: int) -> byte
     pixels = shape.region(view.pose, heads.size, heads.size, masked=True)
     place = Placed(Region(*pixels), between(view.pose, HeadFrame(1), FRAME), FRAME, protect=PROTECT_FACE)
     levels = np.where(view.alpha[..., None] > 0.9, view.levels, fill(view.levels, view.alpha <= 0.9))
-    shown = recombine(levels.astype(np.uint8), [place], [HeadFace(faces, np.array([face]), 0)], yaw=yaw)
+    shown = paint_faces(levels.astype(np.uint8), [place], [HeadFace(faces, np.array([face]), 0)], yaw=yaw)
     rgba = np.dstack([shown, np.rint(view.alpha * 255).astype(np.uint8)])
     held = io.BytesIO()
     Image.fromarray(rgba).save(held, "WEBP", method=6, quality=QUALITY, alpha_quality=80)

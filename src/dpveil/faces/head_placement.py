@@ -20,7 +20,7 @@ from dpveil.faces.geometry.membrane import lab_of, near_skin, skin_centre
 from dpveil.faces.geometry.place import FOUND
 from dpveil.faces.geometry.protection import INSETS, PROTECT_BOX, PROTECT_FACE, PROTECT_HEAD, TURNED, inset
 from dpveil.faces.geometry.threads import map_in_threads
-from dpveil.faces.paint_faces import recombine
+from dpveil.faces.paint_faces import paint_faces
 from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.opencv import cv2
@@ -90,7 +90,7 @@ class HeadPlacement(Placement):
         # from here on nothing private is at hand: neither crops nor where faces exactly are
         places = tuple(replace(one, landmarks=None, exact=None) for one in self.places)
         faces = [reduce(lambda shown, step: shown.after(step), steps, face) for face in drawn]
-        return recombine(photo.image, places, faces, toned=method.toned, turned=method.turned)
+        return paint_faces(photo.image, places, faces, toned=method.toned, turned=method.turned)
 
 
 def grown_to_blocks(region: Region, method: FaceMethod, photo: Photo) -> Region:

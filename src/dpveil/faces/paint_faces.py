@@ -157,7 +157,7 @@ def shown_place(placed: Placed) -> Similarity:
     )
 
 
-def recombine(
+def paint_faces(
     image: Levels8,
     places: Sequence[Placed],
     faces: Sequence[Released],

@@ -24,7 +24,7 @@ from dpveil.faces.geometry.membrane import (
     rim_gain,
 )
 from dpveil.faces.geometry.surroundings_seen import OF_JAW, USUAL, Around
-from dpveil.faces.paint_faces import recombine
+from dpveil.faces.paint_faces import paint_faces
 
 if TYPE_CHECKING:
     from dpveil.faces.surroundings import SurroundingsNetwork
@@ -51,7 +51,7 @@ def around(left: tuple[int, ...], right: tuple[int, ...]) -> np.ndarray:
 
 def put(image: np.ndarray, crop: tuple[int, ...] = PALE) -> np.ndarray:
     """The release of a face of one colour."""
-    return recombine(image, [face_in_photo()], [flat(crop)]).astype(int)
+    return paint_faces(image, [face_in_photo()], [flat(crop)]).astype(int)
 
 
 def flat(colour: tuple[int, ...]) -> CropFace:
@@ -131,7 +131,7 @@ def test_a_network_says_how_light_a_face_is_and_where_something_else_is_seen() -
     assert np.abs(rest).max() <= 1.01
     whole = flat(PALE)
     object.__setattr__(whole, "model", network)
-    out = recombine(around(SKIN, SKIN), [face_in_photo()], [whole])
+    out = paint_faces(around(SKIN, SKIN), [face_in_photo()], [whole])
     assert np.abs(out[95:105, 120:130].astype(int) - (0, 255, 0)).max() < 30
     assert (out[95:105, 65:75] > levels_of(cheeks(SKIN))).all()
 
