@@ -1,4 +1,8 @@
-"""Face-space methods: each a class, and a row in `core.registry`."""
+"""Face-space methods: each a class, and a row in `core.registry`.
+
+Their road: `base` → `head_placement` (places of faces, by `geometry`) → the method's draw (`drawn_face`) →
+`paint_faces` (into the photo).
+"""
 
 from typing import TYPE_CHECKING
 
