@@ -78,9 +78,7 @@ def refusal_of(name: str, seen: Collection[str] = (), *, longest: int = LONGEST_
 
 
 def release_names(photos: Iterable[PurePath], format_: str | None = None) -> dict[PurePath, PurePath]:
-    """Return what the releases of photos are called: a.jpg for a.jpg, and a.png for a.heic, or a.heic.png if
-    that would collide.
-    """
+    """Return the names of releases: a.jpg of a.jpg, a.png of a.heic, or a.heic.png if that collides."""
 
     def key(
         path: PurePath,
@@ -537,9 +535,7 @@ class ArchivedPhoto:
 
 
 def pages_inside(path: Path, target: Path, root: Path, scan: PageSettings) -> list[ArchivedPhoto]:
-    """Return the pages of a document, in their order, for the PDF `target`; of one that cannot be read, one
-    with its `problem`.
-    """
+    """Return a document's pages in order, for the PDF `target`; if unreadable, one with its `problem`."""
     try:
         with open_untrusted(path) as (file, status):
             stamp = (status.st_size, status.st_mtime_ns)

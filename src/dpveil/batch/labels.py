@@ -174,9 +174,7 @@ class Coco:
 
 
 def _shown_keypoints(row: Mapping[str, Any], release: Released, names: Sequence[str]) -> dict[str, Any]:
-    """Return an annotation's keypoints and their number, if some were replaced: they are zeros now, or the
-    new face's of that name.
-    """
+    """Return keypoints and their number, if some were replaced: by zeros, or the new face's of that name."""
     given = row.get("keypoints", [])
     points = [given[at : at + 3] for at in range(0, len(given), 3)]
     kept = []

@@ -128,9 +128,7 @@ class PhotoReleaser:
         return self.states[task.output.parent]
 
     def finish(self, task: Task, waiting: Callable[[], Prepared]) -> str:
-        """Draw and write one release by its plan, or record that it is there or its error; return why the run
-        cannot continue, if so.
-        """
+        """Draw and write a release, or record its error, or that it is there; return what ends the run."""
         choices = self.choices
         try:
             prepared = waiting()

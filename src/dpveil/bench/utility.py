@@ -106,9 +106,7 @@ def face_detection(photo: Image, release: Image) -> float | None:
 
 
 def landmark_shift(photo: Image, release: Image) -> float | None:
-    """Return the mean distance of five landmarks, in distances between the photo's eyes; None without two
-    faces.
-    """
+    """Return the landmarks' mean distance over that of the photo's eyes; None unless both have a face."""
     first, second = _face_pair(photo, release)
     if first is None or second is None:
         return None

@@ -224,9 +224,7 @@ def release_clips(
     voice: Voice,
     parts: list[Part | None] | None,
 ) -> None:
-    """Release every clip after the photos, and add what became of each to the report, and to the `parts` of
-    a page for review.
-    """
+    """Release every clip after the photos; add what became of each to the report, and to a page's `parts`."""
     if not clips:
         return
     from dpveil.batch.report import INTERRUPTED, Untried

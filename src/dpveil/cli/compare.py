@@ -177,9 +177,7 @@ Levels = UInt8[np.ndarray, "h w c"]
 
 @dataclass(frozen=True)
 class Compared:
-    """One release: its plan, its noise scale in grey levels, its measures against the original, and the
-    picture for the sheet.
-    """
+    """One release: its plan, noise scale in grey levels, measures against the original, and picture."""
 
     plan: Plan
     noise_scale: float | None
@@ -220,9 +218,7 @@ class Compared:
         }
 
     def cells(self) -> tuple[str, str, str]:
-        """Return the promise and its strength, without the name of a metric, which is too long; the noise;
-        and all measures.
-        """
+        """Return the promise and its strength, without a metric's long name; the noise; and all measures."""
         promise = str(self.guarantee).replace(f", d = {self.guarantee.metric}", "")
         promise += f": {self.plan.strength}" * self.guarantee.formal
         noise = "a face drawn anew" if self.plan.method.regions == "faces" else noise_line(self.noise_scale)

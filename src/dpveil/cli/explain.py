@@ -97,9 +97,7 @@ def explain_command(
 
 
 def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Chosen, json: bool) -> None:
-    """Print the plan of one photo: every region, the total, the meaning of the largest region's guarantee,
-    and warnings.
-    """
+    """Print a photo's plan: every region, the total, the meaning of the largest guarantee, and warnings."""
     planned, options = plan(photo, method, regions=regions.finders([method.regions])), options_of(context)
     quote = planned.quote
     if json or quote is None:
@@ -143,9 +141,7 @@ def _tell(explanation: Explanation, size: str) -> None:
 
 
 def _tell_bounds(explanation: Explanation) -> None:
-    """Print by how much odds change, and how often guesses are right; where nothing is kept, the sentence
-    says all of it.
-    """
+    """Print by how much odds change, and how often guesses are right; if nothing is kept, only that."""
     if explanation.odds is not None:
         factor = show(Fraction(explanation.odds)) if math.isfinite(explanation.odds) else "more than 1e308"
         say.answer(f"odds          change by a factor of at most {factor}")

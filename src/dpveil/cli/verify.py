@@ -164,9 +164,7 @@ def _of_one(page: Verification) -> tuple[str, ...]:
 def results(
     outputs: Iterable[Path], max_pixels: int, least: str | None, trusted: Sequence[PublicKey] | None
 ) -> Iterator[Verification]:
-    """Yield the verification of every target, as it is done; of a WebDataset shard, Parquet file or PDF, that
-    of everything in it.
-    """
+    """Yield the verification of every target as it is done; of files of many releases, that of each."""
     for path, problem in targets(outputs):
         if problem:
             yield Verification(path, "inconsistent", (problem,))

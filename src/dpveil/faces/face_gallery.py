@@ -67,17 +67,13 @@ class FaceGallery(TrainedFile):
 
     @cached_property
     def faces(self) -> Faces:
-        """Every face, n × 128 × 128 × 3, uint8 sRGB, read-only; raises `ModelError` for an invalid
-        picture.
-        """
+        """Every face, n × 128 × 128 × 3, uint8 sRGB, read-only; raises `ModelError` for a bad picture."""
         out = self.decoded(range(len(self)))
         out.setflags(write=False)
         return out
 
     def looks(self, name: str) -> Int64[np.ndarray, " n"] | None:
-        """Return each face's value of an attribute, by its index in `VALUES`: its label, else its reading;
-        None without either.
-        """
+        """Return each face's index in `VALUES` of an attribute, as labelled or read; None without either."""
         return next(iter(self.labels_and_readings(name)), None)
 
     def labels_and_readings(self, name: str) -> list[Int64[np.ndarray, " n"]]:

@@ -98,9 +98,7 @@ class SecureBits(BitSource):
         return os.urandom(_KEY)
 
     def _after_fork(self) -> None:
-        """Take a new key and a new lock in a forked child: the old lock may be held by a thread that is
-        gone.
-        """
+        """Take a new key and lock in a forked child: a thread that is gone may hold the old lock."""
         self._lock = threading.Lock()
         self._key = self._first_key()
 

@@ -106,9 +106,7 @@ class BlockTable:
         return np.asarray(np.exp(-exponents) * 2.0**self.accept_bits)
 
     def _sure(self) -> UInt64[np.ndarray, " columns"]:
-        """Return for each block the level of leading bits below which all of its integers are accepted, else
-        0.
-        """
+        """Return each block's level of leading bits below which all its integers are accepted, else 0."""
         anchors = self.anchors(np.arange(self.tail))
         farthest = anchors + (1 << self.block_bits) - 1
         levels = np.floor(self.levels(farthest, anchors) * (1 - SLACK))

@@ -20,9 +20,7 @@ Interval = tuple[Decimal, Decimal]
 
 
 class Uniform:
-    """A uniform number in [0, 1), of which the `length` leading bits are known, and an independent random
-    sign.
-    """
+    """A uniform number in [0, 1) with `length` known leading bits, and an independent random sign."""
 
     def __init__(self, word: int) -> None:
         self.negative, self.value, self.length = bool(word >> 63), word & (1 << 63) - 1, 63
@@ -43,9 +41,7 @@ Pair = tuple[Uniform, Uniform]
 
 
 def in_disc(bits: BitSource) -> Pair:
-    """Return a uniform point of the unit disc without its centre, by rejection; signs are the coordinates'
-    own.
-    """
+    """Return a uniform point of the unit disc without its centre, by rejection, each part with a sign."""
     while True:
         first, second = (Uniform(int(word)) for word in bits.words(2))
         low, high = _square(first, second)

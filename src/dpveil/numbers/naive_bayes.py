@@ -50,9 +50,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class Moments:
-    """Released values: each class's count, the code of each mean, and each deviation as a fraction of the
-    width.
-    """
+    """Released: each class's count, the code of each mean, each deviation as a share of the width."""
 
     counts: Int64[np.ndarray, " classes"]
     means: Int64[np.ndarray, "classes features"]
@@ -166,9 +164,7 @@ def root_point(squares: int, reach: int, mechanism: ScalarMechanism) -> int:
 
 
 def square_point(squares: int, reach: int, mechanism: ScalarMechanism) -> int:
-    """Return the point of a lattice from 0 that is nearest squares / reach², exactly, at most its last
-    one.
-    """
+    """Return the point of a lattice from 0 that is nearest squares / reach², exactly, or its last one."""
     step = mechanism.lattice.step
     above, below = squares * step.denominator, reach * reach * step.numerator
     return _at_most_the_end((2 * above + below) // (2 * below), mechanism)
@@ -227,9 +223,7 @@ class Plan:
         return TrueAnswers(mechanism, np.array(points, np.int64)[at.ravel()])
 
     def spreads(self, means: Ints) -> tuple[Ints, Ints]:
-        """Return Σ (u - j)² of every feature of every class about its public code j, and W = max(j, 2^16 -
-        j).
-        """
+        """Return Σ (u - j)² of each feature and class about its public code j, and W = max(j, 2^16 - j)."""
         return squares_about(self.groups, means), np.maximum(means, LEVELS - means)
 
     def release(self, bits: BitSource) -> Moments:

@@ -273,9 +273,7 @@ async def answer_plan(request: Request, parts: Parts, caller: Caller, do: str) -
     ),
 )
 async def explain(request: Request, parts: Using, caller: Asking) -> Response:
-    """State what a method promises for a region of a size: the query has its parameters, size and
-    channels.
-    """
+    """State what a method promises for a region: the query has its parameters, size and channels."""
     try:
         settings = of_query(request.query_params.multi_items())
         with parts.jobs.under_way.count(caller):

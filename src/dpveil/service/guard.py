@@ -1,6 +1,4 @@
-"""What every request passes: by which name and from which page it comes, what each key may have under way,
-and what every answer carries.
-"""
+"""Checks of every request: its name and page, what its key has under way, and what answers carry."""
 
 from __future__ import annotations
 

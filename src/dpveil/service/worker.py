@@ -138,9 +138,7 @@ def _notes(remarks: Sequence[str]) -> list[Json]:
 
 
 def _room(planned: Plan) -> int:
-    """Return the bytes that image, certificate and notes have at most: no format needs twice the levels, and
-    the rows of some are padded.
-    """
+    """Return the most bytes of image, certificate and notes: at most twice the levels, and padded rows."""
     height, width, channels = planned.photo.image.shape
     return int(2 * height * width * channels + 8 * height + (1 << 20) + (1 << 14) * len(planned.regions))
 

@@ -455,8 +455,6 @@ class Scene:
         return region.box
 
     def painted_at(self, track: Track) -> Key:
-        """Return the key at which a track's head is painted: by its cells the largest, then the one turned
-        least, then the first.
-        """
+        """Return the key at which a head is painted: of the largest cells, the least turned, the first."""
         pairs = zip(track.keys, self.course(track).cells, strict=True)
         return min(pairs, key=lambda pair: (-pair[1].scale, abs(pair[1].yaw or 0), pair[0].frame))[0]

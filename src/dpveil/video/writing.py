@@ -362,9 +362,7 @@ def add_sound(pictures: str | Path, out: str | Path, clip: Reader, container: st
 
 
 def serve(channel: Channel) -> None:
-    """Answer questions of `Clip` about clips: they are decoded, and their sound is copied, in processes with
-    limits.
-    """
+    """Answer questions of `Clip`: clips are decoded, and sound copied, in processes with limits."""
     answer(channel, lambda _: _answer)
 
 

@@ -217,9 +217,7 @@ def through(first: Similarity, second: Similarity) -> Similarity:
 
 
 def _moved(picture: Levels, to: Similarity, width: int, height: int, *, constant: bool = False) -> Levels:
-    """Return a picture mapped by `to` to a canvas, with anti-aliasing; beyond its edge it is continued, or 0
-    if `constant`.
-    """
+    """Return a picture mapped by `to`, anti-aliased; beyond its edge it goes on, or is 0 if `constant`."""
     edge = cv2.BORDER_CONSTANT if constant else cv2.BORDER_REPLICATE
     if to.scale < 1:
         blur = BLUR * math.sqrt(1 / to.scale**2 - 1)

@@ -287,9 +287,7 @@ class PCABasis(LatentMechanism):
         return Distance.of(plain.name, **dict(plain.settings), **own)
 
     def prepare(self, space: CodeSpace) -> None:
-        """Raise `InvalidParameter` if no component is affordable, and `NoiseError` if the noise cannot be
-        drawn.
-        """
+        """Raise `InvalidParameter` if no component is affordable, `NoiseError` if noise cannot be drawn."""
         digit_tables(self.scale(space))
 
     def number_of_components(self, space: CodeSpace) -> int:

@@ -33,9 +33,7 @@ class Pixels(Placement):
         self.regions = tuple(grow(region, photo) for region in regions)
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
-        """Return the photo with each region of the original released by the method and passed through
-        `steps`.
-        """
+        """Return the photo with each region released by the method and passed through `steps`."""
         image = self.photo.image.copy()
         for region in self.regions:
             released = self.method.release(region.crop(self.photo.image), bits=bits)
@@ -145,9 +143,7 @@ def _areas(height: int, width: int, block: int) -> Counter[int]:
 
 
 def fullest_of(sizes: Mapping[int, int], changed: int | None) -> dict[int, int]:
-    """Return the shifts when `changed` pixels fill the largest cells first; `sizes` maps areas to cell
-    counts.
-    """
+    """Return the shifts when `changed` pixels fill the largest cells first; `sizes` counts cells by area."""
     left = sum(area * count for area, count in sizes.items()) if changed is None else changed
     moved: dict[int, int] = {}
     for area, count in sorted(sizes.items(), reverse=True):

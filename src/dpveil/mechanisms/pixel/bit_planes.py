@@ -419,9 +419,7 @@ def _decode_noisy(
 def _estimate(
     plane: Plane, truth: Bool[np.ndarray, "rows columns c"], bits: BitSource
 ) -> Float64[np.ndarray, "rows columns c"]:
-    """Return the posterior mean of every bit after one flip each; the only place that reads this plane's
-    bits.
-    """
+    """Return every bit's posterior mean after one flip each; nothing else reads this plane's bits."""
     flips = bernoulli(Fraction(plane.flip, TOTAL), truth.size, bits).reshape(truth.shape)
     means: Float64[np.ndarray, "rows columns c"] = np.array(plane.posterior_means)[
         (truth ^ flips).view(np.uint8)

@@ -18,9 +18,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.ranges import Range
 
 OFF: Final = Fraction(1, 1 << 40)
-"""η as a fraction of the largest float accepted: how far a float may be off, 8192 roundings of that
-number.
-"""
+"""η as a share of the largest float accepted: how far a float may be off, 8192 of its roundings."""
 FINE: Final = 256  # steps to ΔF from which half a step more costs less than the pull
 FINEST_PULL: Final = 64  # smallest pull that is tried, as the exponent of 1/2
 
@@ -141,9 +139,7 @@ def _nearest_to_zero(allowed: Range) -> Fraction:
 
 LARGEST: Final = 1 << 62  # largest index of a point
 FLOAT: Final = 8
-"""Fewest bytes of a float that is accepted: shorter ones have larger rounding errors than `reading`
-allows.
-"""
+"""Fewest bytes of a float that is accepted: shorter ones are rounded more than `Reading` allows."""
 Spans = tuple[tuple[int | None, int | None], ...]
 """First and last point of each span between gaps, None where it has no end."""
 
@@ -324,9 +320,7 @@ class Lattice:
 
 
 def _check_kind(answers: Any) -> None:
-    """Raise `InvalidParameter` for numbers of a type that is unknown or rounds too much, also in
-    containers.
-    """
+    """Raise `InvalidParameter` for numbers, also within containers, of an unknown or too coarse type."""
     if answers is None or isinstance(answers, str | float | Rational | Decimal):
         return
     if isinstance(answers, list | tuple):

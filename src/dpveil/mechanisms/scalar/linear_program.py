@@ -63,9 +63,7 @@ def fair_rows(size: int, rate: Fraction, spare: int = 0) -> Rows:
 
 
 def _fill_column(upper: list[int], j: int, power: list[int], total: int) -> list[int]:
-    """Return column j from the next one: the upper triangle is determined, the rest filled from the
-    diagonal.
-    """
+    """Return column j from the next one: the upper triangle is given, the rest filled from the diagonal."""
     least = [-(-power[1] * weight >> PRECISION) for weight in upper[j + 1 :]]
     column = power[j::-1] + least
     left = total - sum(column)
@@ -132,9 +130,7 @@ class Program:
 
     @cached_property
     def cost(self) -> Floats:
-        """The bound ε·d on log-ratios for any two answers, where d counts ΔF, or records; infinite without a
-        chain.
-        """
+        """The bound ε·d on log-ratios for any two answers; d counts ΔF, or records (∞ without a chain)."""
         apart = np.abs(self.points[:, None] - self.points[None, :])
         near = sparse.csr_matrix(apart <= self.reach)
         steps = apart / self.reach if self.metric else sparse.csgraph.shortest_path(near, unweighted=True)
@@ -423,9 +419,7 @@ def _median(weights: list[int]) -> int:
 
 
 def _mirror_rows(matrix: IntegerMatrix) -> IntegerMatrix:
-    """Return rows of which the last ones mirror the first ones; only the last bits of large weights
-    change.
-    """
+    """Return rows of which the last mirror the first; only the last bits of large weights change."""
     rows = [list(row) for row in matrix.weights]
     last = len(rows) - 1
     if last % 2 == 0:

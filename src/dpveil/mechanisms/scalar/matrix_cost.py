@@ -88,9 +88,7 @@ def steepest(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"]) -> Fract
 
 
 def _logs(matrix: IntegerMatrix) -> Float64[np.ndarray, "rows shown"]:
-    """Return the logarithms of all columns that are not zero. Raises `NoiseError` for one that mixes zero and
-    non-zero.
-    """
+    """Return the logarithms of all columns that are not zero; raises `NoiseError` for a zero in one."""
     weights = np.array(matrix.weights, dtype=object).astype(np.float64)
     shown = np.flatnonzero(weights.max(axis=0))
     kept = weights[:, shown]

@@ -260,9 +260,7 @@ class NoisyMechanism(ScalarMechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class SnappedMechanism(NoisyMechanism):
-    """Noise is added, and what leaves the range is moved to the nearest point in range (thesis definition
-    11).
-    """
+    """Noise is added, and what leaves the range is moved to its nearest point (thesis definition 11)."""
 
     def _rows(self, epsilon: Fraction) -> Rows | None:
         return snapped_rows(self.lattice, self.noise(epsilon)) if self._is_finite else None

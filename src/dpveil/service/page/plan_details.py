@@ -65,9 +65,7 @@ ALSO: Final = {
 
 
 def offers() -> dict[str, Json]:
-    """Return the ways to replace a region, each with the attributes that it can keep and their budgets, and
-    what else can be replaced.
-    """
+    """Return the ways to replace a region, the attributes that each can keep, and what else is replaced."""
     also: list[Json] = [
         {"name": name, "title": title} for name, (title, library) in ALSO.items() if find_spec(library)
     ]

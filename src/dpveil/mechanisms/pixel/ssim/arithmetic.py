@@ -33,9 +33,7 @@ DRAW_AGAIN, SHOWN, UNSURE = 0, 1, 2
 
 
 def exp_minus(x):
-    """Return e^-x for x ≥ 0 with a relative error below 2^-49; above x = 690 return e^-690, which is
-    larger.
-    """
+    """Return e^-x for x ≥ 0 with a relative error below 2^-49; above x = 690 the larger e^-690."""
     x = min(x, FARTHEST)
     steps = int(x * STEPS_PER_ONE + 0.5)
     r = (x - steps * STEP_HIGH) - steps * STEP_LOW  # the first product is exact: 17 and 36 bits

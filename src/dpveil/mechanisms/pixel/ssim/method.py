@@ -223,9 +223,7 @@ class WindowSampler:
         runs: list[Loop],
         pool: ThreadPoolExecutor,
     ) -> Int32[np.ndarray, " left"]:
-        """Make some proposals for the windows of `part`, write accepted ones, and return the windows still
-        pending.
-        """
+        """Make proposals for the windows of `part`, write accepted ones, return the windows still pending."""
         drawn = bits.words(len(part) * attempts * self._words).reshape(len(part), attempts, self._words)
         drawn >>= np.uint64(64 - WORD)
         words = drawn.view(np.int64)
@@ -319,9 +317,7 @@ class BoundedRangeAccount(Account):
         return self.spread**2 * self.draws / 8
 
     def epsilon(self, delta: Fraction) -> Fraction:
-        """Return the smallest ε of pure composition, zCDP and, for at most `MOST_DRAWS` draws, the exact
-        optimum.
-        """
+        """Return the least ε of pure composition, zCDP and, up to `MOST_DRAWS` draws, the exact optimum."""
         known = min(self.pure, zcdp_epsilon(self.rho, delta))
         if not countable(self.draws, delta) or self.delta(known) > delta:
             return known
