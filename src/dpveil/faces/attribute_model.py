@@ -85,13 +85,11 @@ class AttributeModel(TrainedFile):
 
     def scores(self, crops: Crops) -> Float32[np.ndarray, "n k"]:
         """Return the score (logit) of every value, n × k; raises `InvalidParameter` for other crops."""
-        scores: Float32[np.ndarray, "n k"] = self.units(crops) @ self.out + self.out_bias
-        return scores
+        return np.asarray(self.units(crops) @ self.out + self.out_bias)
 
     def units(self, crops: Crops) -> Float32[np.ndarray, "n h"]:
         """Return the hidden units (ReLU), n × h, as features; raises `InvalidParameter` for other crops."""
-        units: Float32[np.ndarray, "n h"] = np.maximum(features(crops) @ self.hidden + self.hidden_bias, 0)
-        return units
+        return np.asarray(np.maximum(features(crops) @ self.hidden + self.hidden_bias, 0))
 
     def read(self, crops: Crops) -> Answers:
         """Return, for every attribute, the index in `values` of the best value of each crop.

@@ -117,8 +117,7 @@ class FaceGallery(TrainedFile):
         """Return the Euclidean distance of each crop to every face, in feature space."""
         at, of = features_of(crops, self.rows), self.features
         square = (at**2).sum(axis=1)[:, None] - 2 * at @ of.T + (of**2).sum(axis=1)
-        distances: Float64[np.ndarray, "m n"] = np.sqrt(np.maximum(square, 0))
-        return distances
+        return np.asarray(np.sqrt(np.maximum(square, 0)))
 
     def facts(self) -> dict[str, Json]:
         """Return the labels' names and values, and the readings' names, for the file's header."""
@@ -210,8 +209,7 @@ def small(crops: UInt8[np.ndarray, "n 128 128 3"]) -> Float32[np.ndarray, "n 307
     """Return crops downscaled to 32 × 32 pixels (means of 4 × 4) as rows of levels."""
     times = SIDE // SMALL
     means = crops.reshape(len(crops), SMALL, times, SMALL, times, 3).mean(axis=(2, 4), dtype=np.float32)
-    rows: Float32[np.ndarray, "n 3072"] = means.reshape(len(crops), -1)
-    return rows
+    return np.asarray(means.reshape(len(crops), -1))
 
 
 def features_of(
@@ -220,8 +218,7 @@ def features_of(
     """Return the features of crops, n × k, by the linear map `rows` of `FaceGallery`."""
     starts = range(0, len(crops), BATCH)
     parts = [small(crops[start : start + BATCH]).astype(np.float64) @ rows.T for start in starts]
-    found: Float64[np.ndarray, "n k"] = np.concatenate([*parts, np.empty((0, len(rows)))])
-    return found
+    return np.asarray(np.concatenate([*parts, np.empty((0, len(rows)))]))
 
 
 GALLERY: Final = Kind(

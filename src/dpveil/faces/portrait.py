@@ -178,5 +178,4 @@ def _carried_on(crop: Image, across: int, down: int) -> Image:
 def _beyond(size: int, more: int) -> Float64[np.ndarray, " n"]:
     """Return the distance of each of `size` + 2 · `more` pixels from the middle `size`, 0 within them."""
     at = np.arange(size + 2 * more, dtype=np.float64) - more
-    beyond: Float64[np.ndarray, " n"] = np.maximum(0, np.maximum(-at, at - size + 1))
-    return beyond
+    return np.asarray(np.maximum(0, np.maximum(-at, at - size + 1)))

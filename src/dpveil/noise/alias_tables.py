@@ -63,9 +63,7 @@ def look_up(
     column = words & columns
     entry = table[column] if rows is None else table[rows, column]
     thresholds = np.uint64((1 << total_bits) - 1) ^ columns
-    result: UInt64[np.ndarray, " n"]
-    result = np.where((words & thresholds) < (entry & thresholds), column, entry & columns)
-    return result
+    return np.asarray(np.where((words & thresholds) < (entry & thresholds), column, entry & columns))
 
 
 Law = Callable[[int], Sequence[tuple[int, int]]]

@@ -74,25 +74,21 @@ class BlockTable:
 
     def begun(self, words: UInt64[np.ndarray, "rows n"]) -> UInt64[np.ndarray, " n"]:
         """Return the leading `accept_bits` of the uniform number that decides on acceptance."""
-        first: UInt64[np.ndarray, " n"]
-        first = words[0] >> np.uint64(self.total_bits) & np.uint64((1 << self.accept_bits) - 1)
-        return first
+        return np.asarray(words[0] >> np.uint64(self.total_bits) & np.uint64((1 << self.accept_bits) - 1))
 
     def values(
         self, outcomes: Int64[np.ndarray, " n"], words: UInt64[np.ndarray, "rows n"]
     ) -> Int64[np.ndarray, " n"]:
         """Return the integer that each draw proposes from its block."""
         places = words[-1] >> np.uint64(63 - self.block_bits) >> np.uint64(1)
-        found: Int64[np.ndarray, " n"]
-        found = ((outcomes - self.blocks) << self.block_bits) + places.astype(np.int64)
-        return found
+        return np.asarray(((outcomes - self.blocks) << self.block_bits) + places.astype(np.int64))
 
     def anchors(self, outcomes: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
         """Return the least |z| in each block."""
         block = outcomes - self.blocks
-        nearest: Int64[np.ndarray, " n"]
-        nearest = np.where(block >= 0, block << self.block_bits, 1 - ((block + 1) << self.block_bits))
-        return nearest
+        return np.asarray(
+            np.where(block >= 0, block << self.block_bits, 1 - ((block + 1) << self.block_bits))
+        )
 
     def levels(
         self, sizes: Int64[np.ndarray, " n"], anchors: Int64[np.ndarray, " n"]

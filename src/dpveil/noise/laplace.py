@@ -68,8 +68,7 @@ class DigitTables:
 
     def has_tie(self, digits: Int64[np.ndarray, "digits n"]) -> np.ndarray:
         """Return which samples met a tie or an unbounded leading digit."""
-        flags: np.ndarray = (digits == self.base).any(axis=0) | (digits[-1] == self.base - 1)
-        return flags
+        return np.asarray((digits == self.base).any(axis=0) | (digits[-1] == self.base - 1))
 
 
 def geometric_digit(rate: Fraction, base: int, *, leading: bool) -> Law:

@@ -89,16 +89,12 @@ def cell_sums(image: UInt8[np.ndarray, "h w c"], block: int) -> Int64[np.ndarray
     if full < len(tall):
         np.add.reduce(flat[full * step :], axis=0, dtype=narrow, out=tall[full])
     columns = tall.reshape(len(tall), width, channels)
-    sums: Int64[np.ndarray, "rows columns c"]
-    sums = np.add.reduceat(columns, np.arange(0, width, step), axis=1, dtype=np.int64)
-    return sums
+    return np.asarray(np.add.reduceat(columns, np.arange(0, width, step), axis=1, dtype=np.int64))
 
 
 def cell_areas(height: int, width: int, block: int) -> Int64[np.ndarray, "rows columns 1"]:
     """Return the number of pixels of each cell; those in the last row and column may be smaller."""
-    areas: Int64[np.ndarray, "rows columns 1"]
-    areas = (_sides(height, block)[:, None] * _sides(width, block))[:, :, None]
-    return areas
+    return np.asarray((_sides(height, block)[:, None] * _sides(width, block))[:, :, None])
 
 
 def _sides(length: int, block: int) -> Int64[np.ndarray, " cells"]:
@@ -172,9 +168,9 @@ def mean_levels(
     sums: Int64[np.ndarray, "rows columns c"], areas: Int64[np.ndarray, "rows columns 1"]
 ) -> UInt8[np.ndarray, "rows columns c"]:
     """Return sums divided by areas, clamped to 0..255 and rounded half up: post-processing of noisy sums."""
-    levels: UInt8[np.ndarray, "rows columns c"]
-    levels = ((2 * np.minimum(np.maximum(sums, 0), TOP * areas) + areas) // (2 * areas)).astype(np.uint8)
-    return levels
+    return np.asarray(
+        ((2 * np.minimum(np.maximum(sums, 0), TOP * areas) + areas) // (2 * areas)).astype(np.uint8)
+    )
 
 
 def cell_levels(image: UInt8[np.ndarray, "h w c"], block: int) -> UInt8[np.ndarray, "rows columns c"]:

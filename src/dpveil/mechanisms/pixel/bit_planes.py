@@ -421,7 +421,4 @@ def _estimate(
 ) -> Float64[np.ndarray, "rows columns c"]:
     """Return every bit's posterior mean after one flip each; nothing else reads this plane's bits."""
     flips = bernoulli(Fraction(plane.flip, TOTAL), truth.size, bits).reshape(truth.shape)
-    means: Float64[np.ndarray, "rows columns c"] = np.array(plane.posterior_means)[
-        (truth ^ flips).view(np.uint8)
-    ]
-    return means
+    return np.asarray(np.array(plane.posterior_means)[(truth ^ flips).view(np.uint8)])

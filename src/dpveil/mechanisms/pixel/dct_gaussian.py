@@ -137,9 +137,7 @@ class BlockTransform:
         levels = np.linalg.inv(rows) @ blocks @ np.linalg.inv(columns).T
         pixels = np.einsum("ck,abkij->aibjc", np.linalg.inv(colours), levels)
         whole = pixels.reshape(-1, across * self.wide, self.channels)[:height, :width]
-        image: UInt8[np.ndarray, "height width c"]
-        image = np.rint(np.clip((whole + TOP) / 2, 0, TOP)).astype(np.uint8)
-        return image
+        return np.asarray(np.rint(np.clip((whole + TOP) / 2, 0, TOP)).astype(np.uint8))
 
 
 Steps = Int64[np.ndarray, " coefficients"]
@@ -188,9 +186,7 @@ class Reach:
     def squares(self) -> Float64[np.ndarray, "t planes frequencies"]:
         """The smaller of the first two bounds for each coefficient alone."""
         widths = (2.0 * self.transform.bounds) ** 2 / self.transform.norms
-        squares: Float64[np.ndarray, "t planes frequencies"]
-        squares = np.minimum(widths.reshape(self.transform.channels, -1), self.of_frequency)
-        return squares
+        return np.asarray(np.minimum(widths.reshape(self.transform.channels, -1), self.of_frequency))
 
     def cost(self, steps: Steps) -> float:
         """Return ρ for variances 2^-step: Σ shift²/(2·variance) of the most expensive shift."""
