@@ -14,8 +14,8 @@ from dpveil.assets.networks import Network
 from dpveil.core.certificate import parse_certificate
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.noise.bits import SeededBits
-from dpveil.postprocessing import Denoiser, GaussianBlur, Median, parse, step_from_certificate
-from dpveil.postprocessing.steps import JOB, STEPS, DenoiserNetwork
+from dpveil.postprocessing import parse, step_from_certificate
+from dpveil.postprocessing.steps import JOB, STEPS, Denoiser, DenoiserNetwork, GaussianBlur, Median
 from tiny_onnx import encoder, mixing, repainter
 
 FILTERS = [name for name in STEPS if name != "denoiser"]

@@ -15,10 +15,5 @@ if TYPE_CHECKING:
     from dpveil.faces.gallery_method import Gallery
     from dpveil.faces.latent import Latent
 
-__all__ = [
-    "Attributes",
-    "FaceMethod",
-    "Gallery",
-    "Latent",
-]
+__all__ = ["Attributes", "FaceMethod", "Gallery", "Latent"]
 __getattr__, __dir__ = lazy(__name__, {"base": "FaceMethod"}, registry.FACES.homes)

@@ -1,25 +1,5 @@
-"""Steps that change the released pixels of a region, and so no guarantee (`steps`)."""
+"""Steps that change the released pixels of a region, and so no guarantee: `steps` has all of them."""
 
-from dpveil.postprocessing.steps import (
-    Denoiser,
-    GaussianBlur,
-    Median,
-    NonLocalMeans,
-    Step,
-    opens,
-    parse,
-    parse_all,
-    step_from_certificate,
-)
+from dpveil.postprocessing.steps import Step, opens, parse, parse_all, step_from_certificate
 
-__all__ = [
-    "Denoiser",
-    "GaussianBlur",
-    "Median",
-    "NonLocalMeans",
-    "Step",
-    "opens",
-    "parse",
-    "parse_all",
-    "step_from_certificate",
-]
+__all__ = ["Step", "opens", "parse", "parse_all", "step_from_certificate"]

@@ -28,7 +28,7 @@ WHOLE: Final = 2.0**WORD
 GUARD: Final = 2.0**-31  # relative margin of `choose` and `cut` for the rounding of sums
 ROUNDED: Final = 1024.0  # a bound on what a 62-bit word loses when it becomes a double
 
-DRAW_AGAIN, SHOWN, UNSURE = 0, 1, 2
+REDRAW, SHOWN, UNSURE = 0, 1, 2
 """What became of an attempt: nothing, a draw, or a draw if more digits say so."""
 
 
@@ -128,7 +128,7 @@ def decide(drawn, probability, margin):
     if level + ROUNDED < probability * (1.0 - margin) * WHOLE:
         return SHOWN
     if level - ROUNDED > probability * (1.0 + margin) * WHOLE:
-        return DRAW_AGAIN
+        return REDRAW
     return UNSURE
 
 
@@ -158,7 +158,7 @@ class Law(NamedTuple):
 class Draws(NamedTuple):
     """Results of the loops, one row per window: level indices, a status, and what decided on it.
 
-    `status` is `DRAW_AGAIN`, `SHOWN` or `UNSURE`. `trace` holds the widths of all choices (`whole` if there
+    `status` is `REDRAW`, `SHOWN` or `UNSURE`. `trace` holds the widths of all choices (`whole` if there
     was none) and then the word that decided. With `scale` = (c, r), a proposal of quality q was accepted with
     probability c·e^(-ε′(r - q))·Π whole/width.
     """

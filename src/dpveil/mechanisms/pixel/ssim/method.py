@@ -28,7 +28,7 @@ from dpveil.mechanisms.pixel.base import (
     mean_levels,
 )
 from dpveil.mechanisms.pixel.ssim import arithmetic, proposals, tables, weights
-from dpveil.mechanisms.pixel.ssim.arithmetic import DRAW_AGAIN, SHOWN, UNSURE, WORD, Draws, Law
+from dpveil.mechanisms.pixel.ssim.arithmetic import REDRAW, SHOWN, UNSURE, WORD, Draws, Law
 from dpveil.mechanisms.pixel.ssim.quality import (
     error_on_grey,
     list_sets,
@@ -243,7 +243,7 @@ class WindowSampler:
         for strip in later:
             strip.result()
         for w in np.flatnonzero(draws.status == UNSURE):
-            draws.status[w] = SHOWN if self._decide(true[w], draws, int(w), bits) else DRAW_AGAIN
+            draws.status[w] = SHOWN if self._decide(true[w], draws, int(w), bits) else REDRAW
         done = draws.status == SHOWN
         shown[part[done]] = shown_levels(self.levels)[draws.shown[done]]
         return np.asarray(part[~done])
