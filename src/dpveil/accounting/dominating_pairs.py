@@ -84,8 +84,7 @@ DIGITS: Final = 192  # bits of precision for e^-ε
 
 @dataclass(frozen=True)
 class MirrorPair:
-    """A dominating pair: P in units of 2^-64, all masses positive, and Q = P reversed, so (Q, P) is the same
-    pair.
+    """A dominating pair: P in units of 2^-64, all masses positive, and Q = P reversed: (Q, P) is the same.
 
     >>> MirrorPair((1 << 63, 1 << 63)).pure
     Fraction(0, 1)
@@ -139,8 +138,7 @@ class MirrorPair:
 def randomised_response(epsilon: Fraction) -> MirrorPair:
     """Return the pair that dominates every ε-DP draw (Kairouz, Oh & Viswanath 2015).
 
-    The integers are rounded so that their ratio is at least e^ε. Raises `NoiseError` for ε above ln(2^64 -
-    1).
+    Rounding keeps their ratio at least e^ε. Raises `NoiseError` for ε above ln(2^64 - 1).
 
     >>> float(randomised_response(Fraction(1)).pure)
     1.0

@@ -565,8 +565,7 @@ def photos_in_shard(path: Path, target: Path, root: Path) -> list[ArchivedPhoto]
     """Return the photos in the shard at `path`, in its order, whose releases are for the shard `target`.
 
     Left out are hidden files, files without the suffix of a picture or video, and releases with their
-    certificates. What cannot be read has its `problem`, and so has a shard from where it is damaged. Writes
-    nothing.
+    certificates. What cannot be read has its `problem`, as a shard from where it is damaged. Writes nothing.
     """
     found, damage = list[Member](), None
     shard = Shard(path, (0, 0), target, root)

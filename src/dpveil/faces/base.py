@@ -173,9 +173,7 @@ class FaceMethod(Method):
         return GREY_FILL if record.origin.faceless else self
 
     def shown_by_place(self, record: RegionRecord) -> tuple[str, ...]:
-        """Return what the position of the new face reveals about the original, depending on `placing`, and
-        what `protect` leaves of a head.
-        """
+        """Return what the new face's position reveals, by `placing`, and what `protect` leaves of a head."""
         stays = PROTECTIONS[str(self.protect)].stays
         kept = (stays,) if stays and (record.masked is not None or record.origin.kind == FACE) else ()
         if not record.found or self.placing not in POSE:

@@ -83,8 +83,7 @@ def in_use(handle: int) -> Iterator[bool]:
 def hold_lock(path: Path) -> Iterator[None]:
     """Hold the lock file `path`, made with its folders if missing and removed at the end.
 
-    Raises `OSError`: EBUSY at once if another process, or thread, holds it. Where the disk has no locks, none
-    is held.
+    Raises `OSError`: EBUSY at once if another process, or thread, holds it. A disk without locks holds none.
     """
     held = False
     while not held:

@@ -29,16 +29,14 @@ Interval = tuple[int, int]
 
 
 class BlockTable:
-    """The proposal table of one variance: outcome k + K is block k, with K blocks on each side, and 2K is the
-    tail.
+    """The proposal table of one variance: outcome k + K is block k, K blocks on each side, and 2K the tail.
 
     Block k holds the B = 2^b integers kB to (k+1)B - 1. It is proposed with probability proportional to
     B·exp(-a²/2σ²), where its anchor a is its integer nearest to zero. One of its integers z, uniformly
     chosen, is then accepted with probability exp(-(z² - a²)/2σ²), more than 98 % on average. The integers
     beyond K blocks on each side are the tail: for a discrete Laplace y of scale σ²/KB, KB + y if y ≥ 0 and y
     - KB if y < 0, accepted with probability exp(-y²/2σ²). As z² = (KB)² + 2KB|y| + y², the tail is proposed
-    with weight exp(-(KB)²/2σ²)·(1 + r)/(1 - r), where r = exp(-KB/σ²). The result has the exact law for any B
-    and K.
+    with weight exp(-(KB)²/2σ²)·(1 + r)/(1 - r), where r = exp(-KB/σ²). The law is exact for any B and K.
 
     A draw takes one 64-bit word, or two where blocks are long: `total_bits` of the first choose the outcome,
     the next `accept_bits` are the leading bits of the uniform number for acceptance, and the leading bits of

@@ -278,8 +278,7 @@ def remove_leftovers(folder: Path) -> None:
     """Complete or remove what killed processes left in `folder`.
 
     If the image of a certificate still has its temporary name, it gets its own; all other temporary files are
-    deleted. Waits for another process that writes there, and does nothing if the folder cannot be
-    locked.
+    deleted. Waits for another process that writes there; does nothing if the folder cannot be locked.
     """
     if not leftovers(folder):
         return

@@ -249,8 +249,7 @@ class Renderer:
     def frame(self, frame: Frame) -> Image:
         """Return the next frame with all regions replaced; the given one stays as it is.
 
-        Objects are replaced first, and heads over them, from the smallest to the largest. Nothing private
-        is read.
+        Objects are replaced first, and heads over them, the smallest first. Nothing private is read.
         """
         spots = self.scene.spots(frame.index)
         around = Surroundings(frame.image, [spot.region for spot in spots if spot.region is not None])

@@ -103,8 +103,7 @@ DIGITS: Final = 192  # bits of precision for e^-ε
 
 @dataclass(frozen=True)
 class Plane:
-    """One bit of a coefficient: its `value` if set (0 for the sign), its probability in the model, and its
-    ε.
+    """One bit of a coefficient: its `value` if set (0 for the sign), its chance in the model, and its ε.
 
     The model is a guess about photos; it shapes budgets and decoding, never the guarantee. Means are uniform
     on 0..255, signs fair, and magnitudes geometric with a mean of 8 times the level for details and half of

@@ -153,8 +153,7 @@ ABOVE: Final = 1 + Fraction(1, 1 << 30)
 class Reach:
     """What a neighbour can move by changing `changed` pixels (None: all) of a region of `blocks` blocks.
 
-    Squared shifts are in orthonormal units. What t changed pixels of one block can move is bounded in three
-    ways:
+    Squared shifts are in orthonormal units. What t changed pixels of one block can move has three bounds:
 
     1. a clipped coefficient by the width of its range;
     2. the c coefficients of one frequency, whose colour planes are orthogonal, together by c times the square

@@ -258,8 +258,7 @@ class ScalarMechanism(ABC):
         return -((self.lattice.origin - middle) / self.lattice.step).__floor__()
 
     def numbers(self, name: str, values: Any) -> list[Fraction]:
-        """Return the numbers to tabulate: those given, or the points of the given step or the coarsest
-        lattice.
+        """Return the numbers to tabulate: those given, or points of the given step or coarsest lattice.
 
         Raises `InvalidParameter` for responses that do not increase, and where no default is possible.
         """

@@ -77,8 +77,7 @@ def log_ratio(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"], reach: 
 def steepest(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"]) -> Fraction:
     """Return max |ln(W[x][y] / W[x'][y])| / steps over adjacent answers x, x', rounded up.
 
-    Adjacent answers suffice, as log-ratios add up over longer distances. Raises `NoiseError` for an unbounded
-    ratio.
+    Adjacent answers suffice, as log-ratios add up over distances. Raises `NoiseError` for an unbounded ratio.
     """
     if len(set(matrix.weights)) == 1:
         return Fraction(0)

@@ -240,8 +240,7 @@ class NoisyMechanism(ScalarMechanism):
             self.noise().prepare()
 
     def _default_step(self) -> Fraction:
-        """Return ΔF over a power of two: at most FINE points on a finite range, else FINER steps to the noise
-        scale.
+        """Return ΔF over a power of two: at most FINE points on a finite range, else FINER per noise scale.
 
         The latter also if FINE points would leave less than two steps to ΔF/ε and less than STEPS to ΔF.
         """
