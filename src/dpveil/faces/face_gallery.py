@@ -77,7 +77,7 @@ class FaceGallery(TrainedFile):
         return next(iter(self.labels_and_readings(name)), None)
 
     def labels_and_readings(self, name: str) -> list[Int64[np.ndarray, " n"]]:
-        """Return each face's indices in `VALUES` of an attribute: of its label, if any, and of its reading."""
+        """Return faces' indices in `VALUES` of an attribute: of the label, if any, and of the reading."""
         label, reading = labelled(self.labels, self.values, name), self.readings.get(name)
         both = label, None if reading is None else reading.astype(np.int64)
         return [one for one in both if one is not None]

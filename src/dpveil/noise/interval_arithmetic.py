@@ -1,7 +1,8 @@
 """Interval arithmetic for exact sampling: lazy uniform numbers, and decimals that enclose results.
 
 A draw is a function of uniform numbers of which only the leading bits are known, so every number computed
-from them is an interval. More bits are taken until a comparison or a rounding is certain.
+from them is an interval. More bits are taken until a comparison or a rounding is certain. No kept library
+does this: `mpmath.iv` has one precision for all threads of a process, and here each call has its own.
 """
 
 from __future__ import annotations

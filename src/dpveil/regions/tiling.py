@@ -113,7 +113,8 @@ def suppress(found: Float[np.ndarray, "n 5"], overlap: float = OVERLAP) -> Float
     """Return the rows (left, top, width, height, score) left by greedy non-maximum suppression, best first.
 
     A box is dropped if its intersection over union with a kept one of at least its score is above `overlap`.
-    Equal scores keep their order. Raises `RegionError` for non-finite numbers and non-positive sides.
+    Equal scores keep their order. Raises `RegionError` for non-finite numbers and non-positive sides. No kept
+    library does this: OpenCV's NMSBoxes compares in float32, and drops what is exactly at some limits.
 
     >>> suppress(np.array([[0, 0, 10, 10, 0.5], [1, 0, 10, 10, 0.9], [20, 0, 10, 10, 0.4]]))[:, 4]
     array([0.9, 0.4])
