@@ -23,7 +23,7 @@ from dpveil.accounting.zcdp import MOST_DRAWS, SMALLEST_DELTA, float_slack, zcdp
 from dpveil.core.array_types import Float64
 from dpveil.errors import NoiseError
 from dpveil.noise.laplace import exp_below
-from dpveil.noise.matrix import TOTAL, IntegerMatrix, log_above
+from dpveil.noise.matrix import ROW_SUM, IntegerMatrix, log_above
 
 TOLERANCE: Final = 1e-3  # relative gap between the bound and the largest value reached
 FIRST: Final = 16  # orders at which the search starts
@@ -128,7 +128,7 @@ class MirrorPair:
     @cached_property
     def against(self) -> Float64[np.ndarray, " n"]:
         """Q as probabilities."""
-        return np.array([mass / TOTAL for mass in self.masses[::-1]])
+        return np.array([mass / ROW_SUM for mass in self.masses[::-1]])
 
     @property
     def _both(self) -> list[tuple[int, int]]:
@@ -144,8 +144,8 @@ def randomised_response(epsilon: Fraction) -> MirrorPair:
     1.0
     """
     shrink = Fraction(exp_below(epsilon, DIGITS), 1 << DIGITS)
-    false = max(1, int(TOTAL * shrink / (1 + shrink)))
-    pair = MirrorPair((TOTAL - false, false))
+    false = max(1, int(ROW_SUM * shrink / (1 + shrink)))
+    pair = MirrorPair((ROW_SUM - false, false))
     if pair.pure < epsilon:
         raise NoiseError(
             f"64-bit weights cannot carry a budget of {float(epsilon):.4g}", hint="44 or less for each draw"

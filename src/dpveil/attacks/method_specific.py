@@ -11,7 +11,7 @@ import numpy as np
 
 from dpveil.attacks.base import PIXELS, View
 from dpveil.attacks.patches import OUTSIDE, TOP, patch
-from dpveil.attacks.vectors import SIDE, VectorAttack, Vectors
+from dpveil.attacks.vectors import RASTER, VectorAttack, Vectors
 from dpveil.core.array_types import Bool, Float32
 
 BLANK: Final = 0.05  # least share of pixels of Snow's grey that is taken for pixels that are not shown
@@ -60,7 +60,7 @@ def _levels_of(seen: np.ndarray) -> np.ndarray:
     grey = seen.mean(axis=2, dtype=np.float32)
     whole = fill_unseen(grey, ~blank) if blank.mean() >= BLANK else grey
     bends = (np.abs(cv2.Laplacian(grey, cv2.CV_32F)) > BENDS).astype(np.float32)
-    parts = [cv2.resize(one, SIDE, interpolation=cv2.INTER_AREA).ravel() for one in (whole / TOP, bends)]
+    parts = [cv2.resize(one, RASTER, interpolation=cv2.INTER_AREA).ravel() for one in (whole / TOP, bends)]
     return np.concatenate(parts)
 
 
@@ -84,7 +84,7 @@ class Subspaces(VectorAttack):
     def _of(self, seen: np.ndarray) -> np.ndarray:
         left, _, right = np.linalg.svd(seen.mean(axis=2, dtype=np.float64), full_matrices=False)
         return np.concatenate(
-            [_projection(left[:, : self.rank], SIDE[1]), _projection(right[: self.rank].T, SIDE[0])]
+            [_projection(left[:, : self.rank], RASTER[1]), _projection(right[: self.rank].T, RASTER[0])]
         )
 
 

@@ -151,7 +151,7 @@ def means_of(known: Vectors, owners: Int64[np.ndarray, " n"]) -> Vectors:
         return np.asarray(sums / times[:, None])
 
 
-SIDE: Final = (23, 28)
+RASTER: Final = (23, 28)
 """Columns and rows to which a picture is reduced: those of 4 × 4 pixels of AT&T's photos."""
 COMPONENTS: Final = 60  # principal components that are kept
 
@@ -171,7 +171,7 @@ class _Pixels(VectorAttack):
 
     def vectors(self, views: Sequence[View]) -> Vectors:
         """Return the levels of the reduced pictures, 0 to 1."""
-        return small(views, SIDE, colour=bool(self.colour)).reshape(len(views), -1)
+        return small(views, RASTER, colour=bool(self.colour)).reshape(len(views), -1)
 
 
 @dataclass(frozen=True)

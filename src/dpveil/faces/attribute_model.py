@@ -17,7 +17,7 @@ from dpveil.core.array_types import Float32, Int8, Int64, UInt8
 from dpveil.core.rationals import Json
 from dpveil.errors import InvalidParameter, ModelError
 
-SIDE: Final = 128  # side of a crop in pixels
+CROP_SIDE: Final = 128  # side of a crop in pixels
 SMALL: Final = 64
 """Side of the downscaled crop for the HOG features, in pixels: cells of 8 × 8 pixels and 9 orientations."""
 COARSE: Final = 16  # side of the downscaled crop for the colour features, in pixels
@@ -149,9 +149,9 @@ def features(crops: UInt8[np.ndarray, "n 128 128 3"]) -> Float32[np.ndarray, "n 
 
     Raises `InvalidParameter` for other crops. Source: Dalal & Triggs 2005 (HOG).
     """
-    if crops.dtype != np.uint8 or crops.ndim != 4 or crops.shape[1:] != (SIDE, SIDE, 3):
+    if crops.dtype != np.uint8 or crops.ndim != 4 or crops.shape[1:] != (CROP_SIDE, CROP_SIDE, 3):
         raise InvalidParameter(
-            "crops", f"{crops.dtype} {crops.shape}", f"are not uint8 n × {SIDE} × {SIDE} × 3"
+            "crops", f"{crops.dtype} {crops.shape}", f"are not uint8 n × {CROP_SIDE} × {CROP_SIDE} × 3"
         )
     cell, block = (8, 8), (16, 16)
     counted = cv2.HOGDescriptor((SMALL, SMALL), block, cell, cell, 9)

@@ -50,7 +50,7 @@ LUMA: Final = 8  # side of a JPEG's blocks of luma, in pixels
 NEAR_FACE: Final = 8.0  # pixels from what is hidden until skin counts 1/e of that beside it
 LEAST_SURE: Final = 0.02  # weight from which on a pixel counts as skin: far ones are many, and say nothing
 ABOVE: Final = 0.1  # how much skin above the middle of a face counts beside that below
-LEAST: Final = 8  # least shorter side of a user's face box, in pixels
+LEAST_BOX_SIDE: Final = 8  # least shorter side of a user's face box, in pixels
 
 
 class HeadPlacement(Placement):
@@ -242,7 +242,7 @@ def _placed(photo: Photo, region: Region, method: FaceMethod, protect: str | Non
         raise RegionError(
             f"{region.origin.in_words()} is a mask", hint="face-space methods take boxes of faces"
         )
-    if not region.origin.found and min(region.box.w, region.box.h) < LEAST:
+    if not region.origin.found and min(region.box.w, region.box.h) < LEAST_BOX_SIDE:
         size = f"{region.box.w}×{region.box.h} pixels"
         hint = "draw it from the forehead to the chin"
         raise RegionError(f"{region.origin.in_words()} is {size}, too small for a face", hint=hint)

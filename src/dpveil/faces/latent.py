@@ -30,7 +30,7 @@ from dpveil.faces.attribute_budgets import (
     chosen_values,
     large_budget_notes,
 )
-from dpveil.faces.attribute_model import SIDE, VALUES, AttributeModel
+from dpveil.faces.attribute_model import CROP_SIDE, VALUES, AttributeModel
 from dpveil.faces.attributes_method import READER
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.geometry import Frame
@@ -176,10 +176,10 @@ class DecoderInputs:
 
 
 def _sized(crops: Crops) -> Crops:
-    if crops.shape[1:3] == (SIDE, SIDE):
+    if crops.shape[1:3] == (CROP_SIDE, CROP_SIDE):
         return crops
-    way = cv2.INTER_AREA if crops.shape[1] > SIDE else cv2.INTER_CUBIC
-    return np.stack([cv2.resize(crop, (SIDE, SIDE), interpolation=way) for crop in crops])
+    way = cv2.INTER_AREA if crops.shape[1] > CROP_SIDE else cv2.INTER_CUBIC
+    return np.stack([cv2.resize(crop, (CROP_SIDE, CROP_SIDE), interpolation=way) for crop in crops])
 
 
 OWN: Final = ("epsilon", "rho", "allocation", "ratio")  # parameters that only some mechanisms have

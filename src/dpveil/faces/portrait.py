@@ -20,7 +20,7 @@ from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN, locator, of_box
 from dpveil.faces.geometry.place import check
 from dpveil.faces.head_gallery import HeadGallery
-from dpveil.faces.head_placement import LEAST
+from dpveil.faces.head_placement import LEAST_BOX_SIDE
 from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Faces
@@ -115,7 +115,7 @@ def _largest(photo: Photo) -> Box | None:
         boxes = [found.box for found in _largest_face().detect(photo)]
     except Exception:  # noqa: BLE001  a failure must not distinguish one photo from others
         boxes = []
-    large = [box for box in boxes if min(box.w, box.h) >= LEAST]
+    large = [box for box in boxes if min(box.w, box.h) >= LEAST_BOX_SIDE]
     return max(large, key=lambda box: box.w * box.h, default=None)
 
 

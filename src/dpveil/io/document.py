@@ -17,7 +17,7 @@ import numpy as np
 from PIL import ImageFile
 
 from dpveil.core.photo import BlockGrid, Photo
-from dpveil.io.decoding import WHY, as_answer, check_kind, decode_answer, load_levels, open_picture
+from dpveil.io.decoding import WHY_ENDED, as_answer, check_kind, decode_answer, load_levels, open_picture
 from dpveil.io.folders import PDF
 from dpveil.io.screening import check_pixels
 from dpveil.io.unreadable import COPY_AGAIN, Refused, Unread, overload_refusal
@@ -147,7 +147,7 @@ class Document:
         try:
             return POOL.ask([self._which, *what], most=most)
         except Ended as error:
-            raise Refused(*WHY.get(error.why, CHILD_ENDED)) from error
+            raise Refused(*WHY_ENDED.get(error.why, CHILD_ENDED)) from error
 
 
 # In the process

@@ -22,7 +22,7 @@ from dpveil.noise import backend
 from dpveil.noise.alias_tables import build_alias, look_up
 from dpveil.noise.bits import BitSource
 
-TOTAL: Final = 1 << 64  # the sum of every row
+ROW_SUM: Final = 1 << 64  # the sum of every row
 CHUNK: Final = 1 << 16  # samples drawn at a time, which bounds the memory for random words
 SHRINKS: Final = tuple(Fraction(1, 1 << k) for k in range(60, 9, -4))
 """Relative amounts by which `certify_matrix` lowers a budget, one after another."""
@@ -46,7 +46,7 @@ class IntegerMatrix:
         if len(lengths) != 1 or not 1 <= min(lengths) <= 1 << 16:
             raise NoiseError("the rows of an integer matrix have one length, from 1 to 65 536")
         for x, row in enumerate(self.weights):
-            if min(row) < 0 or sum(row) != TOTAL:
+            if min(row) < 0 or sum(row) != ROW_SUM:
                 raise NoiseError(f"row {x} of an integer matrix does not sum to 2^64")
 
     @property
@@ -129,8 +129,8 @@ def quantise(law: Sequence[Sequence[Fraction | int]]) -> IntegerMatrix:
     rows = []
     for weights in law:
         total = sum(weights)
-        row = [int(-(-weight * TOTAL // total)) for weight in weights]
-        row[row.index(max(row))] += TOTAL - sum(row)
+        row = [int(-(-weight * ROW_SUM // total)) for weight in weights]
+        row[row.index(max(row))] += ROW_SUM - sum(row)
         rows.append(tuple(row))
     return IntegerMatrix(tuple(rows))
 

@@ -33,7 +33,7 @@ SEARCH: Final = {
     "except": "exclude",
 }
 """Settings of the search for faces, and the arguments of `Faces` for them."""
-OWN: Final = ("method", "regions", "if_none", "at_least", "post_processing", "format", "trust_source")
+COMMON: Final = ("method", "regions", "if_none", "at_least", "post_processing", "format", "trust_source")
 """Settings that every method has; all others are parameters of the method, or of the search for faces."""
 SUBJECT: Final = "subject"  # who pays, which the server takes before a worker sees the settings
 WORDS: Final = {"replace": "another name", "box": "regions", "exclude": "except", "max_pixels": "the limit"}
@@ -62,8 +62,8 @@ class Request:
         Unknown settings are refused, and so is every value that would open a file.
         """
         search = {SEARCH[name]: value for name, value in settings.items() if name in SEARCH}
-        rest = {name: value for name, value in settings.items() if name not in (*SEARCH, *OWN)}
-        own = (*OWN, *SEARCH, SUBJECT)
+        rest = {name: value for name, value in settings.items() if name not in (*SEARCH, *COMMON)}
+        own = (*COMMON, *SEARCH, SUBJECT)
         name = settings.get("method")
         for word in rest:  # what no method has: with a method named, `build` says what that takes
             known = (*own, *(options(METHODS[USUAL]) if name is None else ()))

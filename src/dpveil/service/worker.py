@@ -25,11 +25,11 @@ from dpveil.release.plan import Plan, plan, plan_json, size_of
 from dpveil.service import media
 from dpveil.service.limits import MOST_NOTES
 from dpveil.service.page import plan_details as page
-from dpveil.service.request_settings import OWN, SEARCH, WORDS, Request
+from dpveil.service.request_settings import COMMON, SEARCH, WORDS, Request
 
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_NO_NEW_PRIVS: Final = 38
-SPOKEN: Final = {name: name for name in (*OWN, *SEARCH)} | WORDS
+SPOKEN: Final = {name: name for name in (*COMMON, *SEARCH)} | WORDS
 """Words for arguments in messages: names of settings, where the command line has options."""
 DRAW_BYTES: Final = 36
 """Bytes of memory that the draw of one level takes, rounded up: measured for blocks of one pixel."""

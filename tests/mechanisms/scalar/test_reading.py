@@ -15,7 +15,7 @@ from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar import Geometric, Laplace, Range
 from dpveil.mechanisms.scalar.lattice import OFF, Lattice, coarsest
 from dpveil.mechanisms.scalar.matrix_cost import log_ratio
-from dpveil.noise.matrix import TOTAL, IntegerMatrix
+from dpveil.noise.matrix import ROW_SUM, IntegerMatrix
 from dpveil_audit.scalar.case import INTACT, ScalarCase, exact_gate
 from dpveil_audit.scalar.mutants import READINGS, shortest_decimal
 
@@ -130,7 +130,7 @@ def test_a_sensitivity_wider_than_the_range_counts_whole(name):
     assert (method.lattice.furthest, method.lattice.record) == (1, 10)
     assert 0.9 < method.certificate.per_distance <= 1
     assert method.certificate.epsilon <= Fraction(1, 10)
-    e = IntegerMatrix(((TOTAL - TOTAL // 4, TOTAL // 4), (TOTAL // 4, TOTAL - TOTAL // 4)))
+    e = IntegerMatrix(((ROW_SUM - ROW_SUM // 4, ROW_SUM // 4), (ROW_SUM // 4, ROW_SUM - ROW_SUM // 4)))
     assert method._cost(e) > 1
 
 

@@ -21,7 +21,7 @@ from dpveil.mechanisms.pixel.base import MOST_SIZES, BudgetedMethod, check_size,
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below
-from dpveil.noise.matrix import TOTAL
+from dpveil.noise.matrix import ROW_SUM
 
 Bands = list[tuple[str, Int16[np.ndarray, "rows columns c"]]]
 """Pairs (kind, coefficients), the finest level first, the means of whole groups last."""
@@ -120,12 +120,12 @@ class Plane:
     def flip(self) -> int:
         """The probability of a flip in units of 2^-64, rounded up, so that ln((1 - q)/q) is at most ε."""
         shrink = Fraction(exp_below(Fraction(self.epsilon), DIGITS) + 3, 1 << DIGITS)
-        return min(TOTAL // 2, int(TOTAL * shrink / (1 + shrink)) + 1)
+        return min(ROW_SUM // 2, int(ROW_SUM * shrink / (1 + shrink)) + 1)
 
     @property
     def posterior_means(self) -> tuple[float, float]:
         """The posterior mean of the bit after a 0, and after a 1."""
-        q = self.flip / TOTAL
+        q = self.flip / ROW_SUM
         one, none = self.prior * (1 - q), (1 - self.prior) * (1 - q)
         return self.prior * q / (self.prior * q + none), one / (one + (1 - self.prior) * q)
 
@@ -372,7 +372,7 @@ def _account(made: Sequence[Band], groups: int) -> DrawsAccount:
         for plane in band.planes:
             if plane.epsilon:
                 counts[plane.flip] = counts.get(plane.flip, 0) + band.count * groups
-    return DrawsAccount(tuple((MirrorPair((TOTAL - flip, flip)), n) for flip, n in sorted(counts.items())))
+    return DrawsAccount(tuple((MirrorPair((ROW_SUM - flip, flip)), n) for flip, n in sorted(counts.items())))
 
 
 @lru_cache(maxsize=64)
@@ -419,5 +419,5 @@ def _estimate(
     plane: Plane, truth: Bool[np.ndarray, "rows columns c"], bits: BitSource
 ) -> Float64[np.ndarray, "rows columns c"]:
     """Return every bit's posterior mean after one flip each; nothing else reads this plane's bits."""
-    flips = bernoulli(Fraction(plane.flip, TOTAL), truth.size, bits).reshape(truth.shape)
+    flips = bernoulli(Fraction(plane.flip, ROW_SUM), truth.size, bits).reshape(truth.shape)
     return np.asarray(np.array(plane.posterior_means)[(truth ^ flips).view(np.uint8)])

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpveil.core.array_types import Float64, Int64
 from dpveil.errors import NoiseError
-from dpveil.noise.matrix import TOTAL, IntegerMatrix, quantise
+from dpveil.noise.matrix import ROW_SUM, IntegerMatrix, quantise
 
 Rows = Sequence[Sequence[int]]
 """Integer weights of all responses for every true answer, each row in its own unit."""
@@ -119,7 +119,7 @@ def certify_rows(
     `least` is the smallest log-ratio that `cost` bounds, such as that of one step of the lattice: rounding
     errors have to be small beside it. Raises `NoiseError` if no 64-bit integers keep the budget.
     """
-    small = smallest(rows_of(epsilon)) * TOTAL
+    small = smallest(rows_of(epsilon)) * ROW_SUM
     for lowered in LOWERED:
         spare = lowered * least
         enough = SPARE / spare
@@ -152,7 +152,7 @@ def mix_uniform(rows: Rows, least: Fraction) -> Rows:
     bound: (1-λ)a + λu ≤ e^ε·((1-λ)b + λu) wherever a ≤ e^ε·b.
     """
     shown, count, inverse = _possible_responses(rows), sum(_possible_responses(rows)), 2
-    while 2 * inverse * least * count <= TOTAL:
+    while 2 * inverse * least * count <= ROW_SUM:
         inverse *= 2
     times = count * (inverse - 1)
     totals = [sum(row) for row in rows]
