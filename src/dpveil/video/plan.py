@@ -224,7 +224,7 @@ class VideoPlan:
         cover, so all that decides that counts: the replaced tracks with their keys, the shape that the method
         replaces, also whether a face is shown there, and whether the sound is kept. It
         is the same for all debits of a plan, as a draw is shown beside what the others' regions hide. Where
-        singular vectors are in the clear, their rasters count as well, as in `Covered.of`.
+        singular vectors are in the clear, their rasters count as well, as in `CoverageDigests.of`.
         """
         names = ("protect", "placing")
         scene = self.scene
