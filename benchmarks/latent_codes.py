@@ -22,6 +22,7 @@ from dpveil.assets.trained_files import default_path
 from dpveil.attacks.measures import by_person
 from dpveil.codecs import Codec, load
 from dpveil.codecs.network_codecs import ellipse_mask
+from dpveil.core.registry import LATENT
 from dpveil.errors import DPVeilError, RegionError
 from dpveil.faces import Latent
 from dpveil.faces.attribute_model import AttributeModel
@@ -29,7 +30,6 @@ from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.landmarks import predictor
 from dpveil.faces.geometry.place import check
 from dpveil.faces.portrait import centred
-from dpveil.mechanisms.latent import TABLE
 from dpveil.metrics import ssim
 from dpveil.noise.bits import SeededBits
 from dpveil_research.picture_sets import colours, frechet, sliced_wasserstein
@@ -110,7 +110,7 @@ def main() -> None:
 
 def pairs(codec: Codec, crops: np.ndarray) -> Iterator[tuple[str, str, str, np.ndarray]]:
     """Yield a mechanism, its budget, which codes are decoded, and the releases: both of one draw."""
-    for mechanism, kind in TABLE.items():
+    for mechanism, kind in LATENT.items():
         for budget in BUDGETS:
             given = {"mechanism": mechanism, "metric": kind.metric, "epsilon": budget}
             if kind.kind == "zcdp":

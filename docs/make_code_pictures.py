@@ -10,7 +10,8 @@ from skimage import data
 
 from dpveil.assets import Card
 from dpveil.codecs import PCA, Dictionary, StoredCodec
-from dpveil.mechanisms.latent import TABLE, BoxLaplace
+from dpveil.core.registry import LATENT
+from dpveil.mechanisms.latent import BoxLaplace
 from dpveil.noise.bits import SeededBits
 from dpveil_train import TRAINERS
 
@@ -57,7 +58,7 @@ def mechanisms() -> bytes:
     pca = trained(PCA)
     code = pca.encode(faces()[FACE : FACE + 1])
     rows = [("as the codec keeps it\nnot protected", np.repeat(pca.decode(code), len(BUDGETS), axis=0))]
-    for name, kind in TABLE.items():
+    for name, kind in LATENT.items():
         budgets = RHOS if kind.kind == "zcdp" else BUDGETS
         letter = "rho" if kind.kind == "zcdp" else "epsilon"
         made = {budget: kind(clip=5, **{letter: budget}) for budget in budgets}

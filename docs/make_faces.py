@@ -12,9 +12,9 @@ from skimage import data
 
 import dpveil
 from dpveil.assets.trained_files import default_path
+from dpveil.faces.drawn_face import HeadFace, portrait
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.head_gallery import default_heads
-from dpveil.faces.released import HeadFace, portrait
 
 VIEW = (slice(10, 230), slice(110, 330))
 SIDE, DRAWS = 128, 4

@@ -12,7 +12,7 @@ from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes
 from dpveil.faces.geometry import place, pose_of
 from dpveil.noise.bits import SeededBits
-from dpveil.regions.tiling import grow
+from dpveil.regions.growth import grow
 
 FACE = Box(177, 65, 88, 108)
 VIEW = (slice(0, 300), slice(80, 380))

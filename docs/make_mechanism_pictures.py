@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from dpveil.core.rationals import exact
-from dpveil.mechanisms.scalar import TABLE, ScalarMechanism
+from dpveil.core.registry import SCALAR
+from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.numbers import Candidate, candidates, utility
 
 WARM = "#b02a20"
@@ -24,7 +25,7 @@ MARKS = "osD^vP<>X*"
 
 def pictures() -> dict[str, bytes]:
     """Return a picture for every mechanism's page, and the comparison, by file name."""
-    drawn = {f"mechanism-{name}.png": law_and_error(name) for name in sorted(TABLE)}
+    drawn = {f"mechanism-{name}.png": law_and_error(name) for name in sorted(SCALAR)}
     return drawn | {"mechanism-errors.png": comparison()}
 
 
@@ -33,10 +34,10 @@ def law_and_error(name: str) -> bytes:
     figure = Figure(figsize=(9.6, 3.9), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2)
     whole = dict(QUERY, step="1/4") if name in ("laplace", "truncated-laplace", "staircase") else QUERY
-    method = TABLE[name](**whole, epsilon="0.5")
+    method = SCALAR[name](**whole, epsilon="0.5")
     law(left, method)
     for epsilon, alpha in zip(EPSILONS, (0.4, 0.7, 1.0), strict=True):
-        errors = error_of(TABLE[name](**QUERY, epsilon=epsilon))
+        errors = error_of(SCALAR[name](**QUERY, epsilon=epsilon))
         right.plot(
             range(11), errors, color=LINE, alpha=alpha, lw=2, marker="o", ms=4, label=f"epsilon {epsilon}"
         )

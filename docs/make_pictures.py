@@ -32,10 +32,10 @@ from skimage import data
 
 from dpveil.cli.compare import compare, lines_of
 from dpveil.core.photo import Photo
+from dpveil.core.registry import PIXEL
 from dpveil.io import encode
 from dpveil.mechanisms.pixel import (
     DPSVD,
-    TABLE,
     BitPlanes,
     Blur,
     DCTGaussian,
@@ -290,7 +290,7 @@ def planes() -> list[list[Tile]]:
 
 def comparison() -> bytes:
     """Return the sheet of `dpveil compare` with its defaults, for the face box."""
-    chosen, _ = lines_of(tuple(TABLE), ("1", "5", "20"), (256, None), every=True, block=16)
+    chosen, _ = lines_of(tuple(PIXEL), ("1", "5", "20"), (256, None), every=True, block=16)
     face = {method.regions: ["176,60,88,120"] for line in chosen for method in line.methods if method}
     made, _ = compare(Photo(data.astronaut()), chosen, face, every=True, bits=SeededBits(5))
     return encode(made.draw(), "png")

@@ -22,12 +22,13 @@ from dpveil.catalogue import REQUIRED, UNEXPLAINED, row_of
 from dpveil.cli import app
 from dpveil.cli.options import method_options
 from dpveil.core import registry
+from dpveil.core.registry import SCALAR
 from dpveil.mechanisms import scalar
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpveil"
 METHODS = sorted(registry.METHODS.items())
-MECHANISMS = sorted(scalar.TABLE.items())
+MECHANISMS = sorted(SCALAR.items())
 SECTIONS = ("What it does", "What it promises", "Parameters", "What to know")
 
 

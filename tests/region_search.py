@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.regions import parse, search
-from dpveil.regions.tiling import grow
+from dpveil.regions.growth import grow
 
 
 def find(photo: Photo, specs: Sequence[object]) -> tuple[Region, ...]:

@@ -12,8 +12,9 @@ import pytest
 import dpveil
 from dpveil.accounting.meaning import success_bound
 from dpveil.catalogue import build
+from dpveil.core.registry import PIXEL
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.pixel import TABLE, DPPix, SSIMExponential
+from dpveil.mechanisms.pixel import DPPix, SSIMExponential
 from dpveil_audit.pixel.methods.ssim_exponential import clipped_ssim as clipped_ssim
 from dpveil_audit.pixel.methods.ssim_exponential import log_distribution, ssim
 
@@ -22,7 +23,7 @@ SIZE = {"height": 24, "width": 20, "channels": 1}
 
 def budget(method: str) -> dict[str, object]:
     """Return the first kind of budget that a method takes, with what else it requires."""
-    typical = TABLE[method].typical
+    typical = PIXEL[method].typical
     for settings in ({"epsilon": 1, **typical}, {"rho": 1, **typical}, {"delta": "1e-6", **typical}, typical):
         try:
             build(method, settings)
@@ -53,7 +54,7 @@ def test_errata_e8_a_face_box_leaves_the_person_in_the_clear() -> None:
 def test_errata_e9_nothing_but_pixels_depends_on_the_photo() -> None:
     dark = np.zeros((24, 20, 1), np.uint8)
     busy = (np.arange(480) * 37 % 256).astype(np.uint8).reshape(24, 20, 1)
-    for method in TABLE:
+    for method in PIXEL:
         settings = {**budget(method), "regions": ["whole", "3,3,9,9"], "bits": dpveil.SeededBits(5)}
         first, second = (
             without_output(dpveil.obfuscate(photo, method, **settings)) for photo in (dark, busy)

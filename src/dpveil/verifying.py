@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpveil.io import MAX_PIXELS, is_present, read_untrusted
-from dpveil.io.folders import DATA_SET, MANY, PDF, is_data_set, is_folder
+from dpveil.io.folders import DATA_SET, PACKED_SUFFIXES, PDF, is_data_set, is_folder
 from dpveil.io.names import check_path
 from dpveil.release.saving import certificate_from, certificate_path, image_path, is_clip
 from dpveil.release.verification import Trusted, Verification, check_requirements, examine, judge
@@ -45,7 +45,7 @@ def verify(
     if is_folder(given) and not is_present(certificate_path(given)):
         why = "it is a folder: give each file in it, or use the command dpveil verify"
         return Verification(given, "unchecked", (why,))
-    if document.suffix.lower() in MANY:
+    if document.suffix.lower() in PACKED_SUFFIXES:
         why = "it holds many releases, and none of them was checked: dpveil.verify_each checks each"
         return Verification(document, "unchecked", (why,))
     if is_clip(given):
@@ -66,7 +66,7 @@ def verify_each(
     [('missing', ('the file does not exist',))]
     """
     given = Path(check_path(path, "give the name of a released file"))
-    if _document_of(given).suffix.lower() in MANY:
+    if _document_of(given).suffix.lower() in PACKED_SUFFIXES:
         from dpveil.batch.document import verify_inside
 
         yield from verify_inside(_document_of(given), max_pixels=max_pixels, at_least=at_least, trust=trust)

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from dpveil.accounting.dominating_pairs import DrawsAccount, MirrorPair, extremes, randomised_response, rate
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.mse_exponential import law
-from dpveil.noise.matrix import TOTAL, IntegerMatrix, quantise
+from dpveil.noise.matrix import ROW_SUM, IntegerMatrix, quantise
 
 RATES = ("1e-3", "0.1", "1", "3", "10", "30")
 
@@ -42,7 +42,7 @@ def test_extreme_rows_dominate_every_pair_of_rows_and_every_composition(budget):
     """All 36² pairs of inputs of two draws, at nine ε: none is easier to tell apart than the extremes."""
     matrix = exponential(budget)
     assert extremes(matrix).masses == matrix.weights[0]
-    rows = [np.array(row) / TOTAL for row in matrix.weights]
+    rows = [np.array(row) / ROW_SUM for row in matrix.weights]
     most = {
         e: hockey_stick(joint([rows[0]] * 2), joint([rows[-1]] * 2), e) for e in np.linspace(0, 2 * budget, 9)
     }
@@ -58,7 +58,7 @@ def test_extreme_rows_dominate_every_pair_of_rows_and_every_composition(budget):
 
 
 def test_any_other_pair_of_rows_does_not_dominate():
-    rows = [np.array(row) / TOTAL for row in exponential(1.0).weights]
+    rows = [np.array(row) / ROW_SUM for row in exponential(1.0).weights]
     assert hockey_stick(rows[0], rows[-1], 0.3) > hockey_stick(rows[0], rows[-2], 0.3) + 1e-3
 
 
@@ -71,16 +71,16 @@ def test_any_other_pair_of_rows_does_not_dominate():
     ],
 )
 def test_without_the_certificate_randomised_response_stands_in(spoilt):
-    unit = TOTAL // 10
+    unit = ROW_SUM // 10
     rows = [[unit * w for w in row] for row in spoilt]
     for row in rows:
-        row[1] += TOTAL - sum(row)
+        row[1] += ROW_SUM - sum(row)
     matrix = IntegerMatrix(tuple(map(tuple, rows)))
     found = extremes(matrix)
     assert len(found.masses) == 2
     assert found.pure >= matrix.log_ratio()
-    pair = [np.array(m) / TOTAL for m in (found.masses, found.masses[::-1])]
-    laws = [np.array(row) / TOTAL for row in matrix.weights]
+    pair = [np.array(m) / ROW_SUM for m in (found.masses, found.masses[::-1])]
+    laws = [np.array(row) / ROW_SUM for row in matrix.weights]
     for one, other, epsilon in itertools.product(laws, laws, np.linspace(0, 1.2, 7)):
         assert hockey_stick(one, other, epsilon) <= hockey_stick(*pair, epsilon) + 1e-12
 
@@ -102,7 +102,7 @@ def test_rho_is_never_below_any_order_of_any_pair_of_rows(budget, levels):
     """Orders from 1.001 to 10^4 by plain formulas in long floats, over pairs of rows."""
     matrix = law(Fraction(budget), levels)
     rho = extremes(matrix).rho
-    rows = [np.array([w / TOTAL for w in matrix.weights[x]], np.longdouble) for x in (0, 1, 100, 200, 255)]
+    rows = [np.array([w / ROW_SUM for w in matrix.weights[x]], np.longdouble) for x in (0, 1, 100, 200, 255)]
     most = 0.0
     for p, q in itertools.permutations(rows, 2):
         for order in (1.001, 1.1, 1.5, 2, 3, 5, 10, 30, 100, 1000, 10_000):
@@ -141,7 +141,7 @@ def test_the_accountant_is_never_below_enumeration_and_close_to_it(budget, draws
     matrix = exponential(budget, 6, 5)
     pair = extremes(matrix)
     stated = float(DrawsAccount(((pair, draws),)).epsilon(Fraction(delta)))
-    p, q = (joint([np.array(m) / TOTAL] * draws) for m in (pair.masses, pair.masses[::-1]))
+    p, q = (joint([np.array(m) / ROW_SUM] * draws) for m in (pair.masses, pair.masses[::-1]))
     assert hockey_stick(p, q, stated) <= float(delta)
     assert hockey_stick(p, q, stated * 0.99) > float(delta)
 
@@ -153,7 +153,7 @@ def test_different_draws_compose_together():
     assert account.rho == 3 * first.rho + 4 * second.rho
     stated = float(account.epsilon(Fraction(1, 1000)))
     p, q = (
-        joint([np.array(m) / TOTAL for m in masses])
+        joint([np.array(m) / ROW_SUM for m in masses])
         for masses in (
             [first.masses] * 3 + [second.masses] * 4,
             [first.masses[::-1]] * 3 + [second.masses[::-1]] * 4,

@@ -11,10 +11,10 @@ from test_attacks import rate
 
 from dpveil.attacks.base import Attack, Scores
 from dpveil.attacks.joint import Joint, attack, fit_weights, usable
-from dpveil.attacks.matching import Averaged
 from dpveil.attacks.measures import identification
 from dpveil.attacks.networks import NetworkParrot, ResidualParrot
-from dpveil.attacks.super_resolution import Inverse, Restored
+from dpveil.attacks.preprocessing import Averaged
+from dpveil.attacks.restoration import Inverse, Restored
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.errors import InvalidParameter, UnknownName, UsageError
 from dpveil.mechanisms.pixel import Blur, DPPix, Mosaic

@@ -19,7 +19,7 @@ import pytest
 
 from dpveil.attacks import attack
 from dpveil.attacks.base import PIXELS, View
-from dpveil.attacks.super_resolution import Restored
+from dpveil.attacks.restoration import Restored
 from dpveil.attacks.vectors import PixelDiscriminant, VectorAttack
 from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of
 from dpveil.bench.data import Dataset, load, split
@@ -268,7 +268,7 @@ import sys
 from pathlib import Path
 sys.path[:0] = [{tests!r}]
 from dpveil.attacks.vectors import PixelDiscriminant
-from dpveil.attacks.super_resolution import Restored
+from dpveil.attacks.restoration import Restored
 from dpveil.bench.data import load
 from dpveil.bench.run import Job, run
 from dpveil.bench.data import Item

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from dpveil.assets import Card
-from dpveil.codecs import AAM, TABLE
+from dpveil.codecs import AAM
+from dpveil.core.registry import CODECS
 from dpveil.errors import ModelError
 from dpveil_train import TRAINERS
 
@@ -67,7 +68,7 @@ def trained(name: str, channels: int) -> Any:
     """Return the codec of that name, fitted to the made faces."""
     crops = faces(90, seed=1)
     which = crops if channels == 3 else np.ascontiguousarray(crops[..., 1:2])
-    return train(TABLE[name], source_of(which))
+    return train(CODECS[name], source_of(which))
 
 
 class Trained(dict[tuple[str, int], Any]):

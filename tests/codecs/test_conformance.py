@@ -17,7 +17,7 @@ from made_faces import LENGTH, accepted, faces, source_of, train
 
 from dpveil.assets import save
 from dpveil.assets.networks import Network
-from dpveil.codecs import TABLE, Bounds, StyleGAN, load
+from dpveil.codecs import Bounds, StyleGAN, load
 from dpveil.codecs.base import pictures_of
 from dpveil.codecs.statistics import (
     MEASURES,
@@ -26,12 +26,13 @@ from dpveil.codecs.statistics import (
     distances_of,
     quantiles_of,
 )
+from dpveil.core.registry import CODECS
 from dpveil.errors import InvalidParameter
 from dpveil.metrics import psnr
 from dpveil_train import PASSES, TRAINERS
 
 ROOT = Path(__file__).parents[2]
-LEARNED = [name for name in TABLE if name in TRAINERS]
+LEARNED = [name for name in CODECS if name in TRAINERS]
 """Codecs that numpy trains; those of networks have tests of their own."""
 CASES = [(name, channels) for name in LEARNED for channels in (1, 3)]
 each = pytest.mark.parametrize("case", CASES, ids=str)
@@ -44,9 +45,9 @@ def of_channels(crops, channels):
     return np.ascontiguousarray(crops[..., 1:2]) if channels == 1 else crops
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", CODECS)
 def test_names_and_words(name):
-    codec = TABLE[name]
+    codec = CODECS[name]
     assert codec.name == name == name.lower()
     assert codec.summary
     assert codec.source
@@ -197,7 +198,7 @@ def test_crops_and_codes_of_another_domain_are_refused(codecs, crops, case):
 )
 def test_too_few_images_are_refused(name, count, length, word):
     with pytest.raises(InvalidParameter, match=word) as refusal:
-        train(TABLE[name], source_of(faces(30, seed=1)[:count]), length=length)
+        train(CODECS[name], source_of(faces(30, seed=1)[:count]), length=length)
     assert refusal.value.hint
 
 
@@ -205,7 +206,7 @@ def test_too_few_images_are_refused(name, count, length, word):
 def test_images_that_do_not_differ_are_refused(name, crops):
     same = np.repeat(crops[:2], 20, axis=0)
     with pytest.raises(InvalidParameter, match="length") as refusal:
-        train(TABLE[name], source_of(same))
+        train(CODECS[name], source_of(same))
     assert "\n" not in str(refusal.value)
 
 
@@ -295,7 +296,7 @@ def test_against_every_pair():
 @pytest.mark.parametrize("name", TRAINERS)
 def test_a_codec_keeps_the_distances_of_its_training_codes(name):
     crops = faces(40, seed=6)
-    codec = train(TABLE[name], source_of(crops), length=4)
+    codec = train(CODECS[name], source_of(crops), length=4)
     every = by_hand(codec.encode(crops), codec.statistics.bounds(10).low, codec.statistics.bounds(10).high)
     apart = codec.statistics.pair_distances(10)
     assert tuple(apart.mean) == PAIR_SHARES

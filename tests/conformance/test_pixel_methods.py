@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dpveil.core.guarantee import KINDS, Guarantee
+from dpveil.core.registry import PIXEL
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.pixel import TABLE
 from dpveil.noise.bits import SecureBits, SeededBits
 from sources import NoBits
 
@@ -89,14 +89,14 @@ SHOWS_PIXELS = {"dp-samp"}
 """Methods that show true pixels or none at all, by design and by their scope: levels get no noise."""
 ONE_LEVEL: set[str] = set()
 """Methods that show one level for a whole region: in pure noise nearly always 0 or 255."""
-NOISY = [name for name in TABLE if name not in BASELINES]
+NOISY = [name for name in PIXEL if name not in BASELINES]
 ALIKE = {(n, s) for n in SETTINGS for s in SETTINGS[n] if n in BASELINES}
 ALIKE |= {(name, "pure noise") for name in ("snow", "dp-samp", *ONE_LEVEL)}
 """Settings in which all releases are the same picture, or are one of few."""
 
 SHAPES = [(1, 1), (1, 1, 1), (1, 1, 3), (9, 1), (1, 9, 3), (4, 4), (7, 5, 1), (7, 5, 3)]
 SHAPES += [(33, 17), (17, 33, 3)]
-HIDES_ALL = [name for name in NOISY if "metric" not in TABLE[name].kinds and name not in ONE_LEVEL]
+HIDES_ALL = [name for name in NOISY if "metric" not in PIXEL[name].kinds and name not in ONE_LEVEL]
 """Methods whose noise hides every pixel; a metric guarantee shows the rest, such as singular vectors. Of one
 level, one release is one draw, which says too little here: its audit says it."""
 CASES = [(name, setting) for name, settings in SETTINGS.items() for setting in settings]
@@ -121,7 +121,7 @@ NOT_A_COUNT = [0, -1, 1.5, 2.0, True, "4", math.nan, [2], 2**40]
 
 
 def make(name, setting="usual", **changes):
-    return TABLE[name](**(SETTINGS[name][setting] | changes))
+    return PIXEL[name](**(SETTINGS[name][setting] | changes))
 
 
 def uneven(shape, offset=0):
@@ -132,18 +132,18 @@ def uneven(shape, offset=0):
 
 def finest(name, setting):
     """Cells of one pixel, so that releases have much in which to differ."""
-    own = TABLE[name].__dataclass_fields__
+    own = PIXEL[name].__dataclass_fields__
     return {field: 1 for field in ("block", "wavelet") if field in own and setting != "usual"}
 
 
 def test_every_method_has_settings():
-    assert set(SETTINGS) == set(TABLE)
+    assert set(SETTINGS) == set(PIXEL)
     assert all({"usual", "pure noise"} <= set(SETTINGS[name]) for name in NOISY)
     assert all("usual" in SETTINGS[name] for name in BASELINES)
 
 
 def test_every_method_has_its_name_and_words():
-    for name, method in TABLE.items():
+    for name, method in PIXEL.items():
         assert method.name == name == name.lower()
         assert method.kinds, name
         assert set(method.kinds) <= set(KINDS)
@@ -165,7 +165,7 @@ def test_keeps_shape_and_type_and_leaves_the_input_alone(name, setting, shape):
     assert np.array_equal(image, before)
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", PIXEL)
 def test_memory_layout_does_not_matter(name):
     image = uneven((14, 10, 3))
     odd = np.asfortranarray(image)[::-1, ::-1][::-1, ::-1]
@@ -214,7 +214,7 @@ def test_states_its_guarantee_before_it_draws(name, setting):
         method.release(image, bits=NoBits())
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", PIXEL)
 def test_bits_are_asked_for(name):
     with pytest.raises(TypeError):
         make(name).release(uneven((4, 4)))
@@ -241,7 +241,7 @@ def test_pure_noise_does_not_show_the_input(name):
     assert abs(means[0] - means[1]) < 7 * 127.5 * math.sqrt(2) / 30
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", PIXEL)
 def test_refuses_what_is_no_8_bit_image(name):
     kinds = [np.zeros((4, 4), kind) for kind in (np.float64, np.uint16, np.int8, bool)]
     shapes = [(0, 4), (4, 0, 3), (4, 4, 0), (4, 4, 2), (4, 4, 4), (4,), (1, 4, 4, 3)]
@@ -257,7 +257,7 @@ def test_refuses_what_is_no_8_bit_image(name):
 def fields_named(*names):
     return [
         (n, f)
-        for n, method in TABLE.items()
+        for n, method in PIXEL.items()
         for f in names
         if f in {x.name for x in dataclasses.fields(method)}
     ]
@@ -277,7 +277,7 @@ def test_a_missing_budget_says_how_to_choose(name, field):
     others = {k: v for k, v in SETTINGS[name]["usual"].items() if k != field}
     for given in ({}, {field: None}):
         with pytest.raises(InvalidParameter, match=r"there is no default|give rho alone"):
-            TABLE[name](**others, **given)
+            PIXEL[name](**others, **given)
 
 
 @pytest.mark.parametrize(
@@ -290,11 +290,11 @@ def test_refuses_counts_that_are_none(name, field):
         assert refusal.value.name == field
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", PIXEL)
 def test_parameters_are_keywords_known_and_frozen(name):
     method = make(name)
     with pytest.raises(TypeError):
-        TABLE[name](5)
+        PIXEL[name](5)
     with pytest.raises(TypeError):
         make(name, no_such_parameter=1)
     field = dataclasses.fields(method)[0].name
@@ -308,7 +308,7 @@ def test_parameters_are_keywords_known_and_frozen(name):
 def test_parameters_survive_json_exactly(name, setting):
     method = make(name, setting)
     stored = json.loads(json.dumps(method.parameters()))
-    assert TABLE[name](**stored) == method
+    assert PIXEL[name](**stored) == method
     assert set(stored) == {field.name for field in dataclasses.fields(method)}
 
 

@@ -232,7 +232,7 @@ def service() -> dict[str, Any]:
     """Return every path and method of the service with its codes, and the shapes of answers."""
     from service_client import service as running
 
-    from dpveil.service.settings import Limits
+    from dpveil.service.limits import Limits
 
     picture, settings = io.BytesIO(), {"method": "dp-pix", "epsilon": 2, "regions": "whole"}
     Image.fromarray(np.zeros((32, 40, 3), np.uint8)).save(picture, "PNG")

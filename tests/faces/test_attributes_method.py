@@ -16,9 +16,9 @@ from dpveil.errors import InvalidParameter, ModelError, UnknownName, UsageError
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.attributes_method import HEADS as HEADS_KIND
 from dpveil.faces.attributes_method import Attributes
+from dpveil.faces.drawn_face import HeadFace
 from dpveil.faces.face_gallery import FRAME
 from dpveil.faces.geometry.view import View
-from dpveil.faces.released import HeadFace
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import log_above
 from dpveil_audit.distributions import finite_distribution

@@ -12,7 +12,7 @@ from facespace_made import HEAD, Flat, captioned, replaced
 import dpveil
 from dpveil import Photo
 from dpveil.core.region import Box
-from dpveil.faces.mixed_placement import COVER
+from dpveil.faces.objects_beside_faces import GREY_FILL
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces, Text
 from dpveil.regions.faces import Detections, Search
@@ -52,7 +52,7 @@ def sees(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a detector see both faces, but none that is covered for a tenth."""
 
     def of(_: Search, photo: Photo, **__: object) -> Detections:
-        shares = [(photo.image[box.slices] == COVER.level).all(axis=2).mean() for box in (LEFT, RIGHT)]
+        shares = [(photo.image[box.slices] == GREY_FILL.level).all(axis=2).mean() for box in (LEFT, RIGHT)]
         boxes = [box for box, share in zip((LEFT, RIGHT), shares, strict=True) if share < 0.1]
         rows = np.array([[box.x, box.y, box.w, box.h, 0.9] for box in boxes]).reshape(-1, 5)
         return Detections(rows, rows[:0], rows[:0])
@@ -109,7 +109,7 @@ def test_no_pixel_of_text_is_in_the_crop_of_a_face() -> None:
     dpveil.plan(Photo(image), method, regions=[Faces(), Given(box=line, margin=0)]).release()
     seen = np.concatenate([np.asarray(crop).reshape(-1, 3) for crop in method.seen[before:]])
     assert not ((seen[:, 0] > 200) & (seen[:, 1] < 60) & (seen[:, 2] > 200)).any()
-    assert (seen == COVER.level).all(axis=1).any()
+    assert (seen == GREY_FILL.level).all(axis=1).any()
 
 
 @pytest.mark.usefixtures("sees")
@@ -119,7 +119,7 @@ def test_faces_are_numbered_as_they_are_placed(monkeypatch: pytest.MonkeyPatch) 
     orders = []
 
     def by_cells(method: object, seen: Photo, boxes: list[Box]) -> list[int]:
-        orders.append((seen.image[line.slices] == COVER.level).all())
+        orders.append((seen.image[line.slices] == GREY_FILL.level).all())
         return [*range(len(boxes))]
 
     monkeypatch.setattr("dpveil.faces.base.by_cells", by_cells)

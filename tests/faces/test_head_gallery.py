@@ -15,10 +15,10 @@ from dpveil.assets import card_path, save
 from dpveil.assets.trained_files import KEY, _hash, default_path, tensors_of
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import VALUES
+from dpveil.faces.drawn_face import DIM_LIGHT, SURE, HeadFace, portrait
 from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.tone import LEVELS
 from dpveil.faces.head_gallery import HeadGallery
-from dpveil.faces.released import DIM_LIGHT, SURE, HeadFace, portrait
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.faces.made_heads import made_heads
 

@@ -13,9 +13,10 @@ from facespace_made import SIDE, codec
 from dpveil.accounting import compose
 from dpveil.assets import save
 from dpveil.catalogue import build
+from dpveil.core.registry import LATENT
 from dpveil.errors import InvalidParameter, ModelError, UnsupportedRelation, UsageError
 from dpveil.faces import Latent
-from dpveil.mechanisms.latent import TABLE, LatentMechanism
+from dpveil.mechanisms.latent import LatentMechanism
 from dpveil.noise.bits import SecureBits, SeededBits
 
 ZEROS = "pca 100 sha256:" + 64 * "0"
@@ -76,7 +77,7 @@ def test_distances_that_are_not_the_same_do_not_add_up(metric, change) -> None:
 
 
 def test_every_mechanism_of_the_table_can_be_chosen_and_draws() -> None:
-    for name, mechanism in TABLE.items():
+    for name, mechanism in LATENT.items():
         if mechanism.kind == "metric":
             continue
         budget = {"rho": 50} if mechanism.kind == "zcdp" else {"epsilon": 50}
@@ -110,7 +111,7 @@ def test_what_comes_out_follows_from_the_draw_and_from_nothing_of_the_crop(monke
 
 def test_codes_change_the_picture_and_no_guarantee() -> None:
     """The default is the mechanism's for a decoder network alone; both are certified, and cost the same."""
-    for name, mechanism in TABLE.items():
+    for name, mechanism in LATENT.items():
         budget = {"rho": 50} if mechanism.kind == "zcdp" else {"epsilon": 50}
         given = {**budget, "mechanism": name, "metric": mechanism.metric}
         assert Latent(**given, codec=ZEROS).codes == "snapped"

@@ -14,7 +14,7 @@ import dpveil
 from dpveil import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
-from dpveil.faces.mixed_placement import COVER, MixedPlacement
+from dpveil.faces.objects_beside_faces import GREY_FILL, MixedPlacement
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import parse
 from region_search import find
@@ -42,7 +42,7 @@ def test_an_object_beside_a_face_is_grey_and_the_face_stays_the_same(photo: Phot
     assert plan.guarantees[0].scope.covers == "object: 60×40 pixels at 20,400, 3 channels"
     assert "position and size of the region" in plan.in_the_clear
     release = plan.release(bits=SeededBits(3))
-    assert (release.image[PLATE.slices] == COVER.level).all()
+    assert (release.image[PLATE.slices] == GREY_FILL.level).all()
     alone = dpveil.obfuscate(photo, "attributes", regions="faces", bits=SeededBits(3), **DRAWN)
     rest = np.ones(photo.image.shape[:2], bool)
     rest[PLATE.slices] = False

@@ -11,7 +11,7 @@ from dpveil.assets.model_cards import Card
 from dpveil.assets.trained_files import installed_path
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import VALUES
-from dpveil.faces.released import HeadFace
+from dpveil.faces.drawn_face import HeadFace
 from dpveil.faces.surroundings import SurroundingsNetwork
 
 CARD = Card("surroundings", "nothing", "none", 0)

@@ -16,12 +16,12 @@ from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
 from dpveil.faces import Attributes
 from dpveil.faces.attribute_model import READ, TONE, VALUES
+from dpveil.faces.drawn_face import HeadFace
 from dpveil.faces.geometry import place
-from dpveil.faces.geometry.around import NECK
 from dpveil.faces.geometry.head_frame import HeadFrame, between
+from dpveil.faces.geometry.surroundings_seen import NECK
 from dpveil.faces.geometry.tone import CROP, CUTS, LEVELS, lightness, patch_of, toned, tones
-from dpveil.faces.recombine import recombine
-from dpveil.faces.released import HeadFace
+from dpveil.faces.paint_faces import paint_faces
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.faces.made_heads import made_heads
 
@@ -144,9 +144,9 @@ def test_heads_match_the_skin_that_is_seen_unless_they_have_a_tone_and_hidden_pi
     for skin in (SKIN, SKIN // 2):
         image, hidden, there = scene(skin)
         for tone in (False, True):
-            released = recombine(image, [there], [head], toned=tone)
+            released = paint_faces(image, [there], [head], toned=tone)
             altered = np.where(hidden[..., None], 255 - image, image)
-            assert np.array_equal(recombine(altered, [there], [head], toned=tone), released)
+            assert np.array_equal(paint_faces(altered, [there], [head], toned=tone), released)
             found[int(skin[0]), tone] = light(there.pose.crop(released, there.frame))
     assert found[190, False] - found[95, False] > 8
     assert abs(found[190, True] - found[95, True]) < 6

@@ -282,7 +282,7 @@ def documents(folder: Path) -> Try:
     from documents_made import marked, sized, tiff
     from PIL import Image
 
-    from dpveil.batch.archive_inputs import Scan, pages_inside
+    from dpveil.batch.archive_inputs import PageSettings, pages_inside
     from dpveil.errors import PhotoError
     from dpveil.io.unreadable import Refused
 
@@ -299,7 +299,7 @@ def documents(folder: Path) -> Try:
         path.write_bytes(data)
         outcome, told = "read", ""
         try:
-            for page in pages_inside(path, path, path.parent, Scan(dpi=72), loose=True)[:3]:
+            for page in pages_inside(path, path, path.parent, PageSettings(dpi=72))[:3]:
                 page.read(MAX_PIXELS)
         except (Refused, PhotoError) as why:
             told = why.problem if isinstance(why, Refused) else why.message

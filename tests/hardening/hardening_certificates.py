@@ -18,11 +18,10 @@ from PIL import Image
 from dpveil.catalogue import build
 from dpveil.core.certificate import UNPROTECTED, Certificate, Output, parse_certificate
 from dpveil.core.region import Box, RegionRecord
-from dpveil.core.registry import METHODS
+from dpveil.core.registry import LATENT, METHODS
 from dpveil.faces.geometry.cell import PITCH, Cell, side
 from dpveil.faces.geometry.place import of_own_box
 from dpveil.faces.geometry.protection import PROTECTIONS
-from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.mechanisms.method import Method
 from dpveil.release.keys import PublicKey, SigningKey
 from dpveil.release.quote import NO_ACCOUNTANT, Quote

@@ -11,7 +11,7 @@ from PIL import Image
 import dpveil.io as dio
 from dpveil.core.photo import BlockGrid, Photo
 from dpveil.core.region import Box, Region
-from dpveil.regions.tiling import grow
+from dpveil.regions.growth import grow
 
 # How a viewer turns stored pixels (EXIF 2.32), written with other operations than the library's.
 UPRIGHT = {

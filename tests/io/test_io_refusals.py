@@ -28,7 +28,7 @@ from dpveil.io import document, read_bytes
 from dpveil.io.document import Document
 from dpveil.io.unreadable import Refused
 from dpveil.processes import Ended
-from dpveil.regions.tiling import grow
+from dpveil.regions.growth import grow
 from heic_samples import heic
 
 

@@ -20,7 +20,7 @@ from dpveil.faces.attributes_method import Attributes
 from dpveil.io.jpeg import jpeg_file
 from dpveil.io.writing import only_picture
 from dpveil.ledger import Limit
-from dpveil.mechanisms.pixel.baselines import Fill
+from dpveil.mechanisms.pixel.common_practice import Fill
 
 SHAPES = ((131, 203), (64, 64), (9, 17), (1, 1), (250, 33))
 SAMPLINGS = ("4:4:4", "4:2:2", "4:2:0")

@@ -12,7 +12,7 @@ from dpveil.mechanisms.pixel import BitPlanes
 from dpveil.mechanisms.pixel.bit_planes import (
     COARSE,
     DETAIL,
-    MOST,
+    MOST_EPSILON,
     allocate_budget,
     forward,
     inverse,
@@ -56,7 +56,7 @@ def test_dropped_means_do_not_influence_the_release():
 def test_budgets_are_spent_whole_where_they_help_most(levels, budget):
     made = allocate_budget(budget, levels, coarse=True)
     spent = sum(band.epsilon for band in made)
-    full = MOST * sum(band.count * len(band.planes) for band in made)
+    full = MOST_EPSILON * sum(band.count * len(band.planes) for band in made)
     assert spent == pytest.approx(min(budget, full), rel=1e-9)
     error = squared_error(made, levels)
     for place, band in enumerate(made):  # moving a tenth of a plane to any other gains little

@@ -12,10 +12,11 @@ import dpveil
 from dpveil.accounting import compose, laplace_epsilon, zcdp_delta
 from dpveil.catalogue import options
 from dpveil.cli import compare, run
+from dpveil.core.registry import PIXEL
 from dpveil.errors import InvalidParameter, NoiseError
-from dpveil.mechanisms.pixel import TABLE, Blur, DPPix, DPPixGaussian, DPSamp, Fill, Mosaic, Snow
+from dpveil.mechanisms.pixel import Blur, DPPix, DPPixGaussian, DPSamp, Fill, Mosaic, Snow
 from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, fullest_cells
-from dpveil.mechanisms.pixel.baselines import BAND
+from dpveil.mechanisms.pixel.common_practice import BAND
 from dpveil.noise.bits import SeededBits
 from dpveil.release.explain import explain
 from dpveil.release.words import HEURISTIC
@@ -73,7 +74,7 @@ def test_a_scale_that_cannot_be_drawn_is_refused_with_a_hint():
         DPPix(epsilon="1e-12").release(np.zeros((100, 100), np.uint8), bits=SeededBits(5))
 
 
-@pytest.mark.parametrize("name", [name for name, kind in TABLE.items() if "neighbourhood" in options(kind)])
+@pytest.mark.parametrize("name", [name for name, kind in PIXEL.items() if "neighbourhood" in options(kind)])
 def test_all_is_a_neighbourhood_in_python_too(name):
     given = {"epsilon": 1, "block": 8}
     made = compare._built(name, given | {"neighbourhood": "all"})

@@ -10,7 +10,16 @@ import pytest
 
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.ssim import arithmetic, method, proposals
-from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, choose, cut, decide, exp_minus, find
+from dpveil.mechanisms.pixel.ssim.arithmetic import (
+    REDRAW,
+    SHOWN,
+    UNSURE,
+    choose,
+    cut,
+    decide,
+    exp_minus,
+    find,
+)
 from dpveil.mechanisms.pixel.ssim.method import WindowSampler, set_up, ways
 from dpveil.mechanisms.pixel.ssim.quality import list_sets, number_of_sets, quality, shown_levels, table_cells
 from dpveil.noise import SeededBits, backend
@@ -180,7 +189,7 @@ def test_choices_have_the_widths_that_they_say(whole):
 def test_comparisons_are_left_open_where_rounding_matters():
     level = int(0.3 * 2.0**62)
     assert decide(level - 10**6, 0.3, 1e-15) == SHOWN
-    assert decide(level + 10**6, 0.3, 1e-15) == AGAIN
+    assert decide(level + 10**6, 0.3, 1e-15) == REDRAW
     assert decide(level, 0.3, 1e-15) == UNSURE
     assert decide(int(0.25 * 2.0**62), 0.3, 0.2) == UNSURE
 

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from dpveil.errors import NoiseError
 from dpveil.noise import SeededBits
-from dpveil.noise.bernoulli import build_alias, look_up
+from dpveil.noise.alias_tables import LazyTable, build_alias, look_up
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import DigitTables, geometric_digit
-from dpveil.noise.matrix import LazyTable
 from dpveil_audit.distributions import finite_distribution
 from dpveil_audit.fit import fit
 

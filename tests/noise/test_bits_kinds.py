@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dpveil
-from dpveil.noise.bits import BitSource, SecureBits, SeededBits, kind_of
+from dpveil.noise.bits import BitSource, SecureBits, SeededBits, bits_kind
 from dpveil.numbers import PrivateGaussianNB, count
 
 
@@ -101,7 +101,7 @@ def test_queries_and_models_ask_the_same(made):
 
 
 def test_the_two_sources_are_what_they_are():
-    assert (kind_of(SecureBits()), kind_of(SeededBits(1))) == ("secure", "seeded")
+    assert (bits_kind(SecureBits()), bits_kind(SeededBits(1))) == ("secure", "seeded")
     assert release(SecureBits()).certificate.publishable
     assert release(SeededBits(1)).certificate.bits == "seeded"
     assert not release(SeededBits(1)).certificate.publishable
@@ -122,7 +122,7 @@ def test_a_source_does_not_become_another():
     lowered = SecureBits()
     with pytest.raises(TypeError, match="layout"):
         lowered.__class__ = Constant  # type: ignore[assignment]
-    assert kind_of(lowered) == "secure"
+    assert bits_kind(lowered) == "secure"
 
 
 def test_a_class_that_says_it_equals_the_secure_one_does_not():
@@ -139,7 +139,7 @@ def test_a_class_that_says_it_equals_the_secure_one_does_not():
         def _first_key(self):
             return bytes(32)
 
-    assert kind_of(Equal()) == "unknown"
+    assert bits_kind(Equal()) == "unknown"
 
 
 def test_what_only_looks_like_a_source_is_refused():

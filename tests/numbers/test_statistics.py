@@ -13,7 +13,7 @@ from dpveil.accounting import compose
 from dpveil.core.guarantee import Distance
 from dpveil.errors import DataError, DPVeilError, InvalidParameter, UnknownName, UnsupportedRelation
 from dpveil.mechanisms.scalar import Geometric, Laplace, Range, ScalarMechanism, TruncatedLaplace
-from dpveil.mechanisms.scalar.noises import NoisyMechanism
+from dpveil.mechanisms.scalar.noise_mechanisms import NoisyMechanism
 from dpveil.noise.bits import SecureBits, SeededBits
 from dpveil.numbers.expected_error import answers_of, utility
 from dpveil.numbers.statistics import deviation_moves

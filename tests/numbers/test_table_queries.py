@@ -11,7 +11,7 @@ from dpveil import Ledger, numbers
 from dpveil.errors import BudgetRefused, DPVeilError
 from dpveil.ledger.limits import Limit
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
-from dpveil.mechanisms.scalar.noises import NoisyMechanism
+from dpveil.mechanisms.scalar.noise_mechanisms import NoisyMechanism
 from dpveil.noise.bits import SeededBits
 from dpveil.numbers.statistics import RankExponential
 

@@ -14,19 +14,11 @@ from dpveil.assets.networks import Network
 from dpveil.core.certificate import parse_certificate
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.noise.bits import SeededBits
-from dpveil.postprocessing import (
-    JOB,
-    TABLE,
-    Denoiser,
-    DenoiserNetwork,
-    GaussianBlur,
-    Median,
-    parse,
-    step_from_certificate,
-)
+from dpveil.postprocessing import parse, step_from_certificate
+from dpveil.postprocessing.steps import JOB, STEPS, Denoiser, DenoiserNetwork, GaussianBlur, Median
 from tiny_onnx import encoder, mixing, repainter
 
-FILTERS = [name for name in TABLE if name != "denoiser"]
+FILTERS = [name for name in STEPS if name != "denoiser"]
 """Steps with a number; the network has tests of its own."""
 SHAPES = [(1, 1, 1), (1, 1, 3), (1, 7, 3), (7, 1, 1), (2, 2, 3), (31, 17, 1), (16, 24, 3)]
 USUAL = {"epsilon": 50, "block": 3, "neighbourhood": 1}
@@ -54,18 +46,18 @@ def test_steps_keep_shape_type_and_input(name, shape):
 def test_steps_smooth_each_channel_by_itself(name):
     image = 100 + speckled((40, 40, 3)) // 16
     image[:, :, 1] = 90
-    out = parse(TABLE[name].usual)(image).astype(int)
+    out = parse(STEPS[name].usual)(image).astype(int)
     assert np.abs(out[:, :, 1] - 90).max() <= 1
     for k in (0, 2):
         variation = [np.abs(np.diff(shown[:, :, k].astype(int), axis=0)).mean() for shown in (image, out)]
         assert variation[1] < variation[0]
-        alone = parse(TABLE[name].usual)(image[:, :, k : k + 1])
+        alone = parse(STEPS[name].usual)(image[:, :, k : k + 1])
         assert np.array_equal(alone[:, :, 0], out[:, :, k])
 
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_words_are_read_back_exactly(name):
-    step = TABLE[name]
+    step = STEPS[name]
     assert parse(step.usual).description == step.usual
     assert parse(f" {step.usual} ") == parse(step.usual) == parse(parse(step.usual)) == parse(name)
     assert step.summary

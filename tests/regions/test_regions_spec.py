@@ -14,8 +14,8 @@ from dpveil.core.photo import BlockGrid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import Origin
 from dpveil.errors import InvalidParameter, RegionError
-from dpveil.regions import tiling
-from dpveil.regions.spec import TABLE
+from dpveil.regions import growth
+from dpveil.regions.spec import NAMED_FINDERS
 from region_search import find
 
 
@@ -39,7 +39,7 @@ def test_whole(photo):
     assert found.mask is None
     assert found.label == "whole photo"
     assert regions.parse("whole").description == "whole"
-    assert TABLE["whole"](photo)[0].pixels == 600
+    assert NAMED_FINDERS["whole"](photo)[0].pixels == 600
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def cases(draw):
 def test_boxes_grow_as_defined(case):
     photo, box, _ = case
     shape = (photo.height, photo.width)
-    grown = tiling.grow(Region(box), photo)
+    grown = growth.grow(Region(box), photo)
     assert grown.mask is None
     assert np.array_equal(pixels(grown, shape), by_definition(pixels(Region(box), shape), photo.grid))
 
@@ -256,7 +256,7 @@ def test_masks_grow_as_defined(case):
     photo, box, mask = case
     shape = (photo.height, photo.width)
     region = Region(box, mask)
-    grown = tiling.grow(region, photo)
+    grown = growth.grow(region, photo)
     assert np.array_equal(pixels(grown, shape), by_definition(pixels(region, shape), photo.grid))
 
 

@@ -16,10 +16,11 @@ from dpveil.errors import RegionError
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
-from dpveil.regions.boxes import oval_in
 from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
-from dpveil.regions.tiling import TILE_SIDE, Tiling, grow, has_centre_in, join, pieces, resize_rgb
+from dpveil.regions.given_regions import oval_in
+from dpveil.regions.growth import grow
+from dpveil.regions.tiling import TILE_SIDE, Tiling, has_centre_in, join, pieces, resize_rgb
 from dpveil.release.words import not_searched
 
 needs_centerface = pytest.mark.skipif(not CenterFace.is_installed(), reason="needs dpveil install faces")

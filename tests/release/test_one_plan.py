@@ -21,7 +21,7 @@ from dpveil.core.photo import Photo
 from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import parse
-from dpveil.regions.spec import TABLE
+from dpveil.regions.spec import NAMED_FINDERS
 from dpveil.release import plan as planning
 from dpveil.release.plan import default_method
 
@@ -160,6 +160,6 @@ def test_what_was_not_found_promises_nothing() -> None:
         dpveil.plan(blank, "fill", at_least="weak", **asked)
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", NAMED_FINDERS)
 def test_the_command_line_and_python_have_one_default(name: str) -> None:
     assert (default_method([parse(name)]) is not None) == (name in COVERED)

@@ -1,11 +1,11 @@
+"""One photo from its regions to its certificate: what is paid, before what is drawn, and what is stated."""
+
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,26 +21,20 @@ from dpveil.core.photo import BlockGrid
 from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import Origin
 from dpveil.errors import (
-    AlreadyPaid,
     BudgetExceeded,
     DPVeilError,
     InvalidParameter,
-    LedgerError,
     NoRegion,
-    OutputError,
     PhotoError,
     RegionError,
     UnknownName,
     UnsupportedRelation,
 )
-from dpveil.io import writing
-from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil.regions import Finder
-from dpveil.release.plan import Plan, choose_regions
-from dpveil.release.saving import certificate_path
-from dpveil.release.words import CHANNELS, COUNT, LOW, PLACE, TRACES
+from dpveil.release.plan import choose_regions
+from dpveil.release.words import CHANNELS, COUNT, LOW_STRENGTH, PLACE, TRACES
 
 
 class Watched(BitSource):
@@ -205,7 +199,8 @@ def test_regions_of_a_jpeg_grow_and_say_so():
     stored = [text for text in certificate.guarantees[0].scope.in_the_clear if "JPEG" in text]
     assert "quantisation tables" in stored[0]
     assert stored[0] in certificate.composition.scope.in_the_clear
-    assert certificate.warnings == (SEEDED, LOW[NONE])  # what else was done to it is nobody else's business
+    # what else was done to it is nobody else's business
+    assert certificate.warnings == (SEEDED, LOW_STRENGTH[NONE])
     converted, grew = release.notes
     assert converted == "its colour profile was applied"
     assert grew.startswith("the box 20,20,4,4 became 15,15,18,18: whole JPEG blocks are replaced")
@@ -220,7 +215,7 @@ def test_traces_that_prediction_spreads_are_named_in_the_clear(codec, block, mar
         assert any(f"lossy {codec} may leave traces" in text for text in certificate.warnings)
     whole = private("whole", photo=photo, epsilon=20).certificate
     assert TRACES.format(codec) not in whole.guarantees[0].scope.in_the_clear
-    assert whole.warnings == (SEEDED, LOW[NONE])
+    assert whole.warnings == (SEEDED, LOW_STRENGTH[NONE])
 
 
 def test_a_name_or_the_bytes_of_a_file_are_read(tmp_path):
@@ -331,35 +326,6 @@ def test_heuristics_and_unknown_bits_are_not_for_publication():
     certificate = private(bits=Watched()).certificate
     assert not certificate.publishable
     assert "nothing is known about 'unknown' bits" in certificate.warnings[0]
-
-
-@pytest.mark.parametrize("suffix", ["png", "jpg", "webp", "tif", "bmp"])
-def test_save_writes_image_and_certificate_that_belong_together(tmp_path, suffix):
-    image, beside = private().save(tmp_path / f"a.{suffix}")
-    assert (image.name, beside.name) == (f"a.{suffix}", f"a.{suffix}.certificate.json")
-    output = json.loads(beside.read_text(encoding="utf-8"))["output"]
-    assert output["sha256"] == hashlib.sha256(image.read_bytes()).hexdigest()
-    assert (output["width"], output["height"], output["channels"]) == (24, 20, 3)
-    assert dpveil.verify(image).status == "consistent"
-
-
-def test_save_replaces_nothing_unless_told(tmp_path):
-    first, second = private(), private(bits=dpveil.SeededBits(2))
-    image, beside = first.save(tmp_path / "a.png")
-    kept = image.read_bytes(), beside.read_bytes()
-    with pytest.raises(OutputError, match="it exists already"):
-        second.save(image)
-    assert (image.read_bytes(), beside.read_bytes()) == kept
-    second.save(image, replace=True)
-    assert image.read_bytes() != kept[0]
-    assert dpveil.verify(image).status == "consistent"
-
-
-def test_save_leaves_nothing_behind_where_it_fails(tmp_path):
-    for target in (tmp_path / "missing" / "a.png", tmp_path / "a.gif"):
-        with pytest.raises(DPVeilError):
-            private().save(target)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_choice_that_finds_nothing_never_undoes_another():
@@ -604,173 +570,6 @@ def test_a_certificate_that_contradicts_itself_is_refused(
     found = dpveil.verify(forged)
     assert found.status == "inconsistent"
     assert any(told in problem for problem in found.problems), found.problems
-
-
-# Releases that a ledger pays for: what a failed or killed save leaves behind, and how it is drawn
-# again.
-
-
-SMALL = np.arange(64, dtype=np.uint8).reshape(8, 8)
-
-
-class Mine(BitSource):
-    """Somebody's own bits, which are always the same."""
-
-    __slots__ = ()
-
-    def _first_key(self) -> bytes:
-        return bytes(32)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(f"sqlite:///{tmp_path / 'budget.db'}", create=True) as opened:
-        opened.set_limit("album", Limit("pure", epsilon=9))
-        yield opened
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    (tmp_path / "out").mkdir()
-    return tmp_path / "out" / "one.png"
-
-
-@pytest.fixture(scope="module")
-def plan() -> Plan:
-    return dpveil.plan(SMALL, "dp-pix", epsilon=1, block=8)
-
-
-def paid(ledger: Ledger) -> tuple[int, int, int]:
-    found = ledger.check()
-    return found.debits, found.files, found.unstored
-
-
-@pytest.mark.parametrize("way", ["picture", "certificate", "folder", "missing folder", "full disk"])
-def test_a_save_that_fails_does_not_use_up_its_key(
-    ledger: Ledger, plan: Plan, out: Path, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inside = {"picture": out, "certificate": certificate_path(out), "folder": out}.get(way)
-    if way == "folder":
-        out.mkdir()
-    elif inside is not None:
-        inside.write_bytes(b"x")
-    elif way == "missing folder":
-        out.parent.rmdir()
-    release = plan.release(ledger=ledger, subject="album", key="photo-1")
-    with monkeypatch.context() as broken:
-        if way == "full disk":
-            broken.setattr(writing, "_write_beside", full)
-        with pytest.raises(OutputError):
-            release.save(out)
-    assert paid(ledger) == (1, 0, 1)
-    if inside is not None:
-        (inside.rmdir if way == "folder" else inside.unlink)()
-    out.parent.mkdir(exist_ok=True)
-    assert list(out.parent.iterdir()) == []
-    plan.release(ledger=ledger, subject="album", key="photo-1").save(out)
-    assert paid(ledger) == (2, 1, 1)
-    with pytest.raises(AlreadyPaid):
-        plan.release(ledger=ledger, subject="album", key="photo-1")
-
-
-def full(target: Path, *_: Any) -> Path:
-    if target.name == "one.png":  # the second of the two
-        raise OSError(errno.ENOSPC, "no space")
-    return target
-
-
-class WatchingPage:
-    """A payment that looks at the folder when it is told of a file."""
-
-    def __init__(self, folder: Path, error: Exception | None = None) -> None:
-        self.folder, self.error, self.seen = folder, error, [("", [0])]
-        self.seen.clear()
-
-    def stored(self, sha256: str) -> None:
-        found = {path.name: path.read_bytes() for path in self.folder.iterdir()}
-        assert all(name.endswith(".tmp") for name in found)
-        self.seen.append((sha256, sorted(len(data) for data in found.values())))
-        if self.error is not None:
-            raise self.error
-
-
-def test_a_file_is_noted_once_both_are_on_the_disk_and_neither_has_its_name(plan: Plan, out: Path) -> None:
-    page = WatchingPage(out.parent)
-    image, beside = replace(plan.release(), paid=page).save(out)
-    certificate = dpveil.verify(image).certificate
-    assert certificate is not None
-    assert certificate.output is not None
-    sizes = sorted(path.stat().st_size for path in (image, beside))
-    assert page.seen == [(certificate.output.sha256, sizes)]
-
-
-@pytest.mark.parametrize(
-    "error", [LedgerError("the ledger cannot be used"), InvalidParameter("sha256", None, "is no SHA-256")]
-)
-def test_what_the_ledger_cannot_note_gets_no_name(plan: Plan, out: Path, error: Exception) -> None:
-    with pytest.raises(type(error)) as caught:
-        replace(plan.release(), paid=WatchingPage(out.parent, error)).save(out)
-    assert caught.value is error
-    assert list(out.parent.iterdir()) == []
-
-
-def test_what_the_ledger_cannot_note_replaces_nothing(
-    ledger: Ledger, plan: Plan, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    image, beside = plan.release().save(out)
-    before = image.read_bytes(), beside.read_bytes()
-    release = plan.release(ledger=ledger, subject="album")
-
-    def unwritable(self: Ledger) -> None:
-        raise LedgerError("the ledger cannot be used")
-
-    monkeypatch.setattr(Ledger, "_write", unwritable)
-    with pytest.raises(LedgerError):
-        release.save(out, replace=True)
-    assert (image.read_bytes(), beside.read_bytes()) == before
-    assert sorted(out.parent.iterdir()) == [image, beside]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_file_that_was_lost_after_it_was_noted_is_drawn_again_if_asked(
-    ledger: Ledger, plan: Plan, out: Path
-) -> None:
-    """Killed between the ledger's note and the first name, the release is gone and the key is used up."""
-    child = os.fork()
-    if child == 0:
-        try:
-            writing._place = lambda *_: os._exit(9)
-            plan.release(ledger=ledger, subject="album", key="photo-1").save(out)
-        finally:
-            os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
-    assert not out.exists()
-    assert paid(ledger) == (1, 1, 0)
-    with pytest.raises(AlreadyPaid):
-        plan.release(ledger=ledger, subject="album", key="photo-1")
-    assert paid(ledger) == (1, 1, 0)
-    plan.release(ledger=ledger, subject="album", key="photo-1", again=True).save(out)
-    assert paid(ledger) == (2, 2, 0)
-    once_more = {"ledger": ledger, "subject": "album", "key": "photo-1", "again": True}
-    release = dpveil.obfuscate(SMALL, "dp-pix", epsilon=1, block=8, **once_more)  # type: ignore[arg-type]
-    assert release.paid is not None
-    assert paid(ledger) == (3, 2, 1)
-
-
-def test_another_draw_is_asked_of_a_ledger(plan: Plan) -> None:
-    with pytest.raises(InvalidParameter, match="again is given without a ledger"):
-        plan.release(again=True)
-
-
-@pytest.mark.parametrize(
-    ("bits", "words"), [(Mine(), "not known to be secure"), (dpveil.SeededBits(1), "reproducible")]
-)
-def test_only_secure_bits_are_paid(ledger: Ledger, plan: Plan, bits: BitSource, words: str) -> None:
-    with pytest.raises(InvalidParameter, match=words):
-        plan.release(bits=bits, ledger=ledger, subject="album")
-    assert paid(ledger) == (0, 0, 0)
-    plan.release(bits=dpveil.SecureBits(), ledger=ledger, subject="album")
-    assert paid(ledger) == (1, 0, 1)
 
 
 def test_each_region_is_drawn_once_and_with_its_own_noise(monkeypatch):

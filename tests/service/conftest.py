@@ -15,7 +15,7 @@ from service_client import service
 @pytest.fixture(scope="session")
 def client() -> Iterator[httpx.Client]:
     """A client of a service that runs in a thread, with small limits and one worker."""
-    from dpveil.service.settings import Limits
+    from dpveil.service.limits import Limits
 
     limits = Limits(body_bytes=1 << 20, settings_bytes=4096, pixels=50_000)
     with service(limits) as (_, client):

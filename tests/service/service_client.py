@@ -88,8 +88,8 @@ def service(
 ) -> Iterator[tuple[Any, httpx.Client]]:
     """Run a service with one worker, or one that is a fake, in a thread; yield it and a client."""
     from dpveil.service import workers
+    from dpveil.service.limits import Limits
     from dpveil.service.run import Setup, build, running
-    from dpveil.service.settings import Limits
 
     chosen = Setup(**{"port": 0, "workers": 1, "limits": limits or Limits(), **setup})
     port: SimpleQueue[int] = SimpleQueue()

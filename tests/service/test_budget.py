@@ -210,7 +210,7 @@ def test_what_cannot_be_paid_is_not_held(both: Any, ledger: Any, monkeypatch: py
         raise LedgerError("the ledger is locked")
 
     with monkeypatch.context() as patch:
-        patch.setattr("dpveil.ledger.tables.Tables.debit", fails)
+        patch.setattr("dpveil.ledger.transaction.Tables.debit", fails)
         answer = post(both[1], "a")
     assert (answer.status_code, answer.json()["title"]) == (503, "the ledger is locked")
     assert answer.headers["retry-after"] == "60"

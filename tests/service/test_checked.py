@@ -20,8 +20,8 @@ from dpveil.core.certificate import parse_certificate
 from dpveil.release.keys import SigningKey
 from dpveil.service import worker
 from dpveil.service.jobs import MOST_NOTES, check_release
+from dpveil.service.limits import MIB, Limits
 from dpveil.service.problems import WorkerEnded
-from dpveil.service.settings import MIB, Limits
 
 
 def told(image: bytes, stated: str, answered: Any) -> tuple[dict[str, Any], bytes, bytes, dict[str, Any]]:

@@ -138,7 +138,7 @@ def test_what_is_no_setting_is_answered_with_the_settings_and_their_values(clien
 def test_no_setting_opens_a_file(client: Any, tmp_path: Path, changed: dict[str, Any]) -> None:
     """Also where no audit hook sees it: what is said of a file that is there is said of a missing one."""
     from dpveil.errors import DPVeilError
-    from dpveil.service.settings import Request
+    from dpveil.service.request_settings import Request
 
     trap = tmp_path / "trap.png"
     trap.write_bytes(photo())

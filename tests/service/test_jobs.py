@@ -17,7 +17,7 @@ from service_client import SETTINGS, photo, release, service, upload
 
 from dpveil.ledger import Ledger, Limit
 from dpveil.service.jobs import Jobs
-from dpveil.service.settings import Limits
+from dpveil.service.limits import Limits
 
 
 def test_a_sweep_leaves_what_is_being_made_and_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,9 +22,9 @@ from dpveil.errors import InvalidParameter, OutputError
 from dpveil.ledger import Ledger, Limit
 from dpveil.service.guard import Rates
 from dpveil.service.keys import KEY, LOCAL, Caller, Keys
+from dpveil.service.limits import MOST_PARALLEL, PARALLEL, Limits
 from dpveil.service.page.account import account_json, price_text, prices
 from dpveil.service.problems import ServiceError
-from dpveil.service.settings import MOST_PARALLEL, PARALLEL, Limits
 
 ASYNC = {"Prefer": "respond-async"}
 

@@ -14,8 +14,8 @@ import pytest
 
 from dpveil.errors import InvalidParameter, OutputError, UsageError
 from dpveil.service.keys import Keys
+from dpveil.service.limits import Limits
 from dpveil.service.problems import ServiceError
-from dpveil.service.settings import Limits
 from dpveil.service.store import DONE, FAILED, MEMORY, Store
 
 

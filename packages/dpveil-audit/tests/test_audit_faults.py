@@ -102,11 +102,11 @@ def short_paste(paste):
     return short
 
 
-def shows_what_was_there(recombine):
+def shows_what_was_there(paint_faces):
     """Show a tenth of what was there, as a filling without a mask would."""
 
     def seen(image, places, faces, **shown):
-        out = recombine(image, places, faces, **shown)
+        out = paint_faces(image, places, faces, **shown)
         for one in places:
             out[one.region.box.slices] = out[one.region.box.slices] * 0.9 + image[one.region.box.slices] * 0.1
         return out
@@ -226,7 +226,7 @@ FAULTS: dict[str, tuple[str, str, Plant]] = {
     "filling from hidden pixels": (
         "recombination",
         "hidden",
-        changed(head_placement, "recombine", shows_what_was_there),
+        changed(head_placement, "paint_faces", shows_what_was_there),
     ),
 }
 

@@ -34,7 +34,7 @@ from dpveil.faces.geometry import light
 from dpveil.faces.geometry.head_frame import HeadFrame, Shape, between, pixel_grid
 from dpveil.faces.geometry.view import seen
 from dpveil.faces.head_placement import HeadPlacement, without_their_chroma
-from dpveil.faces.recombine import recombine, shown_place
+from dpveil.faces.paint_faces import paint_faces, shown_place
 from dpveil.faces.surroundings import FINE, LIGHTS, PLANES, SurroundingsNetwork
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
@@ -104,7 +104,7 @@ def examples(paths: Sequence[Path]) -> Iterator[tuple[Planes, Planes]]:
             if HeadFrame(1).unit / whole.scale < LEAST or face.model is None:
                 continue
             recorder = Recorder(face.model)
-            recombine(outside, [place], [replace(face, model=recorder)], turned=True)
+            paint_faces(outside, [place], [replace(face, model=recorder)], turned=True)
             if not recorder.planes:  # it is not shown
                 continue
             there = between(whole, HeadFrame(1), light.FINE)

@@ -29,15 +29,15 @@ from dpveil.core.photo import Photo
 from dpveil.core.rationals import Json
 from dpveil.errors import DPVeilError
 from dpveil.faces.attribute_model import READ, AttributeModel
+from dpveil.faces.drawn_face import SURE
 from dpveil.faces.geometry import Frame, place
-from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.colour_match import AS_IT_IS
 from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.place import Placed
-from dpveil.faces.geometry.protection import FACE, HEAD, PROTECTIONS
-from dpveil.faces.geometry.view import ONE
-from dpveil.faces.released import SURE
-from dpveil.faces.surroundings import JOB, MOST, SIDE, SurroundingsNetwork
+from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECT_HEAD, PROTECTIONS
+from dpveil.faces.geometry.surroundings_seen import Around
+from dpveil.faces.geometry.view import UNIT_FRAME
+from dpveil.faces.surroundings import JOB, LARGEST_GREY_SCORE, SIDE, SurroundingsNetwork
 from dpveil.regions import Faces
 from dpveil_train.attributes import shares
 from dpveil_train.crops import photos
@@ -151,7 +151,7 @@ def largest(photo: Photo, finder: Faces) -> list[Placed]:
     if box is None or min(box.w, box.h) < LEAST:
         return []
     try:
-        return [place(photo, box, frame=Frame(), protect=protect) for protect in (FACE, HEAD)]
+        return [place(photo, box, frame=Frame(), protect=protect) for protect in (PROTECT_FACE, PROTECT_HEAD)]
     except DPVeilError:
         return []
 
@@ -175,11 +175,11 @@ def crops_of(paths: Sequence[Path]) -> tuple[Pictures, Pictures, Labels]:
     for found in labelled_photos(paths):
         if isinstance(found, Labelled):
             side = found.photo.image.shape[0]
-            frame, kind = Frame(side), PROTECTIONS[FACE]
+            frame, kind = Frame(side), PROTECTIONS[PROTECT_FACE]
             shape = kind.stretched(kind.one, 0).region(
-                between(ONE, frame, HeadFrame(1)), side, side, masked=True
+                between(UNIT_FRAME, frame, HeadFrame(1)), side, side, masked=True
             )
-            placed = Placed(Region(*shape), ONE, frame, protect=FACE)
+            placed = Placed(Region(*shape), UNIT_FRAME, frame, protect=PROTECT_FACE)
             whole.append(surroundings(found.photo, placed, hide=False))
             hidden.append(surroundings(found.photo, placed))
             rows = [np.eye(len(words))[found.labels[name]] for name, words in VALUES.items()]
@@ -321,7 +321,7 @@ def main() -> None:
         fit(network, learned, steps, rate, rng)
     network.out.bias.data[FEMALE] += EVEN
     metrics: dict[str, Json] = {"photos held out": len(labels) - kept}
-    for what, pictures in ((FACE, face), (HEAD, head)):
+    for what, pictures in ((PROTECT_FACE, face), (PROTECT_HEAD, head)):
         metrics |= accuracy(read(network, pictures[kept:]), labels[kept:], what)
     settings: dict[str, Json] = {
         "steps": list(STEPS),
@@ -331,7 +331,7 @@ def main() -> None:
     }
     data = halve_weights(export_onnx(network, (1, 3, SIDE, SIDE)))
     onnx = Network(data, (1, 3, SIDE, SIDE), (1, labels.shape[1]), JOB)
-    onnx.check(MOST)
+    onnx.check(LARGEST_GREY_SCORE)
     card = Card(SurroundingsNetwork.name, args.data, args.terms, args.seed, settings, metrics)
     print(save(SurroundingsNetwork(onnx, VALUES, card), args.out, replace=True))
 

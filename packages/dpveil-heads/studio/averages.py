@@ -18,14 +18,14 @@ from dpveil.assets.model_cards import Card
 from dpveil.assets.trained_files import default_path, save
 from dpveil.core.region import Region
 from dpveil.faces.attribute_model import VALUES
+from dpveil.faces.drawn_face import HeadFace
 from dpveil.faces.face_gallery import FRAME, FaceGallery
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.place import Placed
-from dpveil.faces.geometry.protection import FACE, PROTECTIONS
+from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECTIONS
 from dpveil.faces.head_gallery import HeadGallery, default_heads
-from dpveil.faces.recombine import recombine
-from dpveil.faces.released import HeadFace
+from dpveil.faces.paint_faces import paint_faces
 
 EACH = 5  # faces for a head, at most
 QUALITY = 80
@@ -56,12 +56,12 @@ def picture(heads: HeadGallery, faces: FaceGallery, row: int, face: int) -> byte
     """Return one picture of a head with another inner face, as WebP."""
     yaw = int(heads.yaw[row])
     view = heads.view(int(heads.person[row]), yaw)
-    kind = PROTECTIONS[FACE]
+    kind = PROTECTIONS[PROTECT_FACE]
     shape = kind.stretched(kind.one, CLASSES[yaw])
     pixels = shape.region(view.pose, heads.size, heads.size, masked=True)
-    place = Placed(Region(*pixels), between(view.pose, HeadFrame(1), FRAME), FRAME, protect=FACE)
+    place = Placed(Region(*pixels), between(view.pose, HeadFrame(1), FRAME), FRAME, protect=PROTECT_FACE)
     levels = np.where(view.alpha[..., None] > 0.9, view.levels, fill(view.levels, view.alpha <= 0.9))
-    shown = recombine(levels.astype(np.uint8), [place], [HeadFace(faces, np.array([face]), 0)], yaw=yaw)
+    shown = paint_faces(levels.astype(np.uint8), [place], [HeadFace(faces, np.array([face]), 0)], yaw=yaw)
     rgba = np.dstack([shown, np.rint(view.alpha * 255).astype(np.uint8)])
     held = io.BytesIO()
     Image.fromarray(rgba).save(held, "WEBP", method=6, quality=QUALITY, alpha_quality=80)

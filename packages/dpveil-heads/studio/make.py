@@ -244,10 +244,10 @@ def fringed(gallery):
 
     from dpveil.core.region import Box
     from dpveil.faces.geometry.head_frame import INNER, HeadFrame, between, pixel_grid
-    from dpveil.faces.geometry.view import ONE
+    from dpveil.faces.geometry.view import UNIT_FRAME
 
     inside, box = INNER.holds(pixel_grid(96)), Box(0, 0, 96, 96)
-    place = between(ONE, HeadFrame(96), HeadFrame(1))
+    place = between(UNIT_FRAME, HeadFrame(96), HeadFrame(1))
     bare = [gallery.view(p, 0).on(place, box, "face")[1][inside].mean() for p in range(len(gallery))]
     label = np.array([share < 0.97 for share in bare], np.int8)
     labels, values = {**gallery.labels, "fringe": label}, {**gallery.values, "fringe": ("no", "yes")}

@@ -15,7 +15,7 @@ from skimage import data
 from dpveil.mechanisms.pixel import DPSVD, DPPix, DPSamp, PixelMethod, Snow, SSIMExponential
 from dpveil.mechanisms.pixel.dp_samp import frequent_levels, histogram
 from dpveil.noise.bits import SeededBits
-from dpveil.postprocessing import GaussianBlur, Median
+from dpveil.postprocessing.steps import GaussianBlur, Median
 from dpveil_research.data import levels, people_of
 
 Tile = tuple[np.ndarray, str]

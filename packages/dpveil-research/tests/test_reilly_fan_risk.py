@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kept_tables import Row, kept_row, kept_rows, page, read
 
-from dpveil.attacks.super_resolution import Restored
+from dpveil.attacks.restoration import Restored
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil_research import reilly_fan_risk
 from dpveil_research.reilly_fan_risk import FOLDER, GREY, IV, SVD_OF_ONE, V, make, points

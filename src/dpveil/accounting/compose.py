@@ -65,8 +65,7 @@ def _group_delta(epsilon: Fraction, delta: Fraction, steps: int) -> Fraction:
 
 
 def any_of(chance: Fraction, count: int) -> Fraction:
-    """Return the probability that at least one of `count` independent events happens, rounded up to 12
-    decimals.
+    """Return the chance of at least one of `count` independent events, rounded up to 12 decimals.
 
     >>> any_of(Fraction(1, 100), 1), any_of(Fraction(1, 100), 2)
     (Fraction(1, 100), Fraction(199, 10000))

@@ -183,9 +183,7 @@ def exp_above(epsilon: float) -> float:
 
 
 DISTANCES: Final = (Fraction(1, 100), Fraction(1, 20), Fraction(1))
-"""Distances at which e^(ε·d) is stated: similar faces (the thesis's example), a person's closest photos, and
-1.
-"""
+"""Distances at which e^(ε·d) is stated: similar faces (the thesis's example), a person's photos, and 1."""
 SHARES: Final = (0.01, 0.5, 0.99)  # shares of the pairs of people at which it is stated
 MOST_ODDS: Final = {name: chance / (1 - chance) for name, chance in STRENGTHS.items()}
 """The factor on odds that each strength allows, from its success probability."""

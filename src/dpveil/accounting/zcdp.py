@@ -213,9 +213,7 @@ def pure_epsilon(scale: Fraction, shifts: Shifts) -> Fraction:
 
 
 def laplace_rho(scale: Fraction, shifts: Shifts) -> Fraction:
-    """Return the exact ρ of draws of one scale: Σ (shift / scale)² / 2 (Bun & Steinke 2016, proposition
-    1.4).
-    """
+    """Return the exact ρ of draws of one scale: Σ (shift / scale)² / 2 (Bun & Steinke 2016, prop. 1.4)."""
     return sum((Fraction(moved**2 * count) for moved, count in shifts), Fraction(0)) / scale**2 / 2
 
 

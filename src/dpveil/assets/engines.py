@@ -202,9 +202,7 @@ def _library() -> Any:
 
 
 class OpenCV(Engine):
-    """OpenCV's dnn, which silently gives wrong outputs if one net is given images of two sizes: every size
-    has a net of its own.
-    """
+    """OpenCV's dnn, with a net for each size of images: given two sizes, one net is silently wrong."""
 
     name = "opencv"
 

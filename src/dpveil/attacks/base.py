@@ -14,7 +14,7 @@ import numpy as np
 from dpveil.core.array_types import Bool, Float64, Int64, UInt8
 from dpveil.core.rationals import Json
 
-MOST: Final = 50_000  # most answers that are kept; beyond that, all are forgotten
+MOST_ANSWERS: Final = 50_000  # most answers that are kept; beyond that, all are forgotten
 T = TypeVar("T")
 
 
@@ -30,7 +30,7 @@ class Memo(Generic[T]):
         whole.update(np.ascontiguousarray(image).tobytes())
         key = whole.digest(), about
         if key not in self._kept:
-            if len(self._kept) >= MOST:
+            if len(self._kept) >= MOST_ANSWERS:
                 self._kept.clear()
             self._kept[key] = make()
         return self._kept[key]

@@ -31,7 +31,7 @@ LOWER: Final = 14.5
 """Pixels by which the face is lower in ArcFace's crop, where the eyes are at (38, 52) and (74, 52)."""
 SHORTEST, LONGEST = 16, 4096
 """Numbers of an embedding by a user's network, at least and at most."""
-MOST: Final = 1 << 30  # largest file of a user's network, in bytes
+MOST_NETWORK_BYTES: Final = 1 << 30  # largest file of a user's network, in bytes
 Numbers = Float64[np.ndarray, " d"]
 FOUND: Final[Memo[tuple[Box, ...]]] = Memo()
 EMBEDDED: Final[Memo[Numbers | None]] = Memo()
@@ -168,8 +168,8 @@ class Own:
     def of(cls, path: str) -> Own:
         """Return the network in an ONNX file; raises `UsageError` if it cannot be read, and `ModelError`."""
         try:
-            if Path(path).stat().st_size > MOST:
-                raise ModelError(f"{path} is larger than {MOST >> 20} MiB", hint=HINT)
+            if Path(path).stat().st_size > MOST_NETWORK_BYTES:
+                raise ModelError(f"{path} is larger than {MOST_NETWORK_BYTES >> 20} MiB", hint=HINT)
             contents = np.fromfile(path, np.uint8)
         except OSError as error:
             raise UsageError(f"{path} cannot be read", hint="give the path of an ONNX file") from error

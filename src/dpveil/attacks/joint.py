@@ -19,7 +19,7 @@ from dpveil.core.array_types import Bool, Float64
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter
 
-MOST: Final = 20.0  # largest weight of an attacker
+LARGEST_WEIGHT: Final = 20.0  # largest weight of an attacker
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class _Joint(Fitted):
 def fit_weights(
     scores: Float64[np.ndarray, "parts n people"], owners: np.ndarray
 ) -> Float64[np.ndarray, " parts"]:
-    """Return the weights, 0 to `MOST`, under which a softmax of the sum makes the owners likeliest."""
+    """Return the weights, 0 to `LARGEST_WEIGHT`, at which owners are likeliest by a softmax of the sum."""
     rows = np.arange(len(owners))
 
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
@@ -107,7 +107,7 @@ def fit_weights(
         expected = (np.exp(logs) * scores).sum(axis=2).mean(axis=1)
         return -float(logs[rows, owners].mean()), expected - scores[:, rows, owners].mean(axis=1)
 
-    found = minimize(loss, np.ones(len(scores)), jac=True, bounds=[(0, MOST)] * len(scores))
+    found = minimize(loss, np.ones(len(scores)), jac=True, bounds=[(0, LARGEST_WEIGHT)] * len(scores))
     return np.asarray(found.x, np.float64) if found.x.any() else np.ones(len(scores))
 
 

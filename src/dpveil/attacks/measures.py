@@ -239,8 +239,7 @@ FARS: Final = (1e-2, 1e-3)  # false accept rates that are usually reported
 class Rate:
     """A rate, 0 to 1, with its bootstrap interval over people, and what a guess reaches.
 
-    `failures` are the releases about which the attacker said nothing, which count as its failures; `releases`
-    are all.
+    `failures` are releases about which the attacker said nothing: they count as such. `releases` are all.
     """
 
     value: float

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+import numpy as np
+
 from dpveil.attacks.base import SEES, Attack, Background, Fitted, Scores, View
 from dpveil.attacks.vectors import PixelDiscriminant
 
@@ -64,3 +66,23 @@ class _Undone(Fitted):
 
     def score(self, releases: Sequence[View]) -> Scores:
         return self.inner.score(self.undo(releases))
+
+
+@dataclass(frozen=True)
+class Averaged(Wrapped):
+    """Sees the mean of all releases of a photo: of one release alone, that one.
+
+    Its success is bounded by the guarantees of all of them together.
+    """
+
+    name: ClassVar[str] = "averaged"
+    summary: ClassVar[str] = "the mean of several releases of one photo, then another attack"
+
+    def undo(self, background: Background) -> Undo:
+        return lambda views: tuple(_mean(view) for view in views)
+
+
+def _mean(view: View) -> View:
+    same = [one.image for one in (view, *view.more) if one.image.shape == view.image.shape]
+    mean = np.rint(np.mean(same, axis=0)).astype(np.uint8)
+    return replace(view, image=mean, more=())

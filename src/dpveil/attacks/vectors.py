@@ -17,7 +17,7 @@ from dpveil.errors import InvalidParameter
 
 Vectors = Float64[np.ndarray, "n d"]
 
-MOST: Final = 200  # most principal components of vectors that are learnt from
+MOST_COMPONENTS: Final = 200  # most principal components of vectors that are learnt from
 FLAT: Final = 1e-9  # least singular value of a principal component, and least standard deviation that divides
 UNKNOWN: Final = -1e300  # likeness of a person of whom the attacker has no vector
 
@@ -89,8 +89,8 @@ class Space:
             return cls.plain(known)
         mean, spread = known[there].mean(axis=0), known[there].std(axis=0)
         turn = np.diag(1 / np.where(spread > FLAT, spread, 1.0))  # shrinkage is towards equal variances
-        if known.shape[1] > MOST:
-            turn = np.asarray(cls.principal(known, MOST).turn)
+        if known.shape[1] > MOST_COMPONENTS:
+            turn = np.asarray(cls.principal(known, MOST_COMPONENTS).turn)
         inner = (known[there] - mean) @ turn
         return cls(mean, turn @ whitening(inner, [str(owner) for owner in owners[there]]))
 
@@ -151,7 +151,7 @@ def means_of(known: Vectors, owners: Int64[np.ndarray, " n"]) -> Vectors:
         return np.asarray(sums / times[:, None])
 
 
-SIDE: Final = (23, 28)
+RASTER: Final = (23, 28)
 """Columns and rows to which a picture is reduced: those of 4 × 4 pixels of AT&T's photos."""
 COMPONENTS: Final = 60  # principal components that are kept
 
@@ -171,7 +171,7 @@ class _Pixels(VectorAttack):
 
     def vectors(self, views: Sequence[View]) -> Vectors:
         """Return the levels of the reduced pictures, 0 to 1."""
-        return small(views, SIDE, colour=bool(self.colour)).reshape(len(views), -1)
+        return small(views, RASTER, colour=bool(self.colour)).reshape(len(views), -1)
 
 
 @dataclass(frozen=True)

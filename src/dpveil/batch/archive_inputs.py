@@ -45,7 +45,7 @@ from dpveil.io.parquet import ROW as ROW_NUMBER
 from dpveil.io.reading import photo_error
 from dpveil.io.screening import foreign_name, format_name
 from dpveil.io.unreadable import COPY_AGAIN, Refused
-from dpveil.io.untrusted import open_untrusted, too_large, without_blocking
+from dpveil.io.untrusted_files import open_untrusted, too_large, without_blocking
 from dpveil.io.urls import opened_url, start_reading
 from dpveil.release.document_certificate import MOST_PAGES, page_name
 from dpveil.release.saving import SUFFIX, Read, certificate_from
@@ -78,9 +78,7 @@ def refusal_of(name: str, seen: Collection[str] = (), *, longest: int = LONGEST_
 
 
 def release_names(photos: Iterable[PurePath], format_: str | None = None) -> dict[PurePath, PurePath]:
-    """Return what the releases of photos are called: a.jpg for a.jpg, and a.png for a.heic, or a.heic.png if
-    that would collide.
-    """
+    """Return the names of releases: a.jpg of a.jpg, a.png of a.heic, or a.heic.png if that collides."""
 
     def key(
         path: PurePath,
@@ -537,9 +535,7 @@ class ArchivedPhoto:
 
 
 def pages_inside(path: Path, target: Path, root: Path, scan: PageSettings) -> list[ArchivedPhoto]:
-    """Return the pages of a document, in their order, for the PDF `target`; of one that cannot be read, one
-    with its `problem`.
-    """
+    """Return a document's pages in order, for the PDF `target`; if unreadable, one with its `problem`."""
     try:
         with open_untrusted(path) as (file, status):
             stamp = (status.st_size, status.st_mtime_ns)
@@ -569,8 +565,7 @@ def photos_in_shard(path: Path, target: Path, root: Path) -> list[ArchivedPhoto]
     """Return the photos in the shard at `path`, in its order, whose releases are for the shard `target`.
 
     Left out are hidden files, files without the suffix of a picture or video, and releases with their
-    certificates. What cannot be read has its `problem`, and so has a shard from where it is damaged. Writes
-    nothing.
+    certificates. What cannot be read has its `problem`, as a shard from where it is damaged. Writes nothing.
     """
     found, damage = list[Member](), None
     shard = Shard(path, (0, 0), target, root)

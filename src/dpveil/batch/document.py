@@ -22,7 +22,7 @@ from dpveil.io.document import pieces, stream_of
 from dpveil.io.folders import PDF, is_link
 from dpveil.io.names import escape_text, show_path
 from dpveil.io.unreadable import COPY, COPY_AGAIN, LINK, Refused, Unread
-from dpveil.io.untrusted import open_untrusted
+from dpveil.io.untrusted_files import open_untrusted
 from dpveil.io.writing import flush_folder, temporary_path
 from dpveil.release.document_certificate import MOST_BYTES, DocumentCertificate, Page
 from dpveil.release.keys import SigningKey, trusted_keys

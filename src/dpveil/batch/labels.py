@@ -83,7 +83,7 @@ UNSEEN: Final = Released(Path("a"), PurePosixPath("a"), (1, 1), (), numbered=Fal
 """Labels are checked by writing them for a release in which nothing was replaced."""
 
 
-def refusal(path: Path, problem: str, hint: str = AGAIN) -> UsageError:
+def label_error(path: Path, problem: str, hint: str = AGAIN) -> UsageError:
     forms = {"labels": "labels", "out": "out"}
     return UsageError(f"{{labels}} {show_path(path)} {problem}", hint=hint, arguments=forms)
 
@@ -92,16 +92,16 @@ def _read(path: Path) -> bytes:
     try:
         return read_untrusted(path, MOST_BYTES)
     except Refused as reason:
-        raise refusal(path, reason.problem, reason.remedy) from reason
+        raise label_error(path, reason.problem, reason.remedy) from reason
 
 
 def _tree(path: Path, data: bytes) -> ET.Element:
     if b"<!DOCTYPE" in data:  # it is parsed as UTF-8, so there is no other way to declare entities
-        raise refusal(path, "has a document type, which is not read", "remove <!DOCTYPE …>")
+        raise label_error(path, "has a document type, which is not read", "remove <!DOCTYPE …>")
     try:
         return ET.fromstring(data, ET.XMLParser(encoding="utf-8"))  # noqa: S314  no document type
     except (ET.ParseError, ValueError) as error:
-        raise refusal(path, f"is no XML in UTF-8 ({error})") from error
+        raise label_error(path, f"is no XML in UTF-8 ({error})") from error
 
 
 def _as_bytes(root: ET.Element) -> bytes:
@@ -134,9 +134,9 @@ class Coco:
         try:
             given = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise refusal(path, f"is no JSON ({type(error).__name__})") from error
+            raise label_error(path, f"is no JSON ({type(error).__name__})") from error
         if not {"images", "annotations"} <= given.keys():
-            raise refusal(path, "has no images and annotations, as COCO has", KNOWN_LABELS)
+            raise label_error(path, "has no images and annotations, as COCO has", KNOWN_LABELS)
         self.rows = {name: [*self._rows(name, given.get(name, []))] for name in COCO}
         self.notes = defaultdict[int, list[dict[str, Any]]](list)
         for row in self.rows["annotations"]:
@@ -148,7 +148,7 @@ class Coco:
             told = row if isinstance(row, dict) else {}
             kept = {key: told[key] for key in COCO[name].split() if told.get(key) is not None}
             if not {*REQUIRED.get(name, ())} <= kept.keys():
-                raise refusal(self.path, f"is malformed: see {name}[{number}]")
+                raise label_error(self.path, f"is malformed: see {name}[{number}]")
             yield kept
 
     def photos(self) -> list[Labelled]:
@@ -174,9 +174,7 @@ class Coco:
 
 
 def _shown_keypoints(row: Mapping[str, Any], release: Released, names: Sequence[str]) -> dict[str, Any]:
-    """Return an annotation's keypoints and their number, if some were replaced: they are zeros now, or the
-    new face's of that name.
-    """
+    """Return keypoints and their number, if some were replaced: by zeros, or the new face's of that name."""
     given = row.get("keypoints", [])
     points = [given[at : at + 3] for at in range(0, len(given), 3)]
     kept = []
@@ -276,7 +274,7 @@ class Voc:
     def contents_for(self, path: Path, release: Released) -> bytes:
         given, root = _tree(path, _read(path)), ET.Element("annotation")
         if given.tag != "annotation":
-            raise refusal(path, f"is no Pascal VOC: its root is {escape_text(given.tag)}", KNOWN_LABELS)
+            raise label_error(path, f"is no Pascal VOC: its root is {escape_text(given.tag)}", KNOWN_LABELS)
         ET.SubElement(root, "folder").text = release.path.parent.name
         ET.SubElement(root, "filename").text = release.path.name
         _copy(given, root, "size", ("width", "height", "depth"))
@@ -317,7 +315,8 @@ class Yolo(Voc):
         lines = [line.split() for line in _read(path).decode("utf-8", "replace").splitlines()]
         for number, values in enumerate(lines, 1):
             if values and len([*map(float, values)]) < 5:
-                raise refusal(path, f"is no YOLO: line {number} is no class with its numbers", KNOWN_LABELS)
+                problem = f"is no YOLO: line {number} is no class with its numbers"
+                raise label_error(path, problem, KNOWN_LABELS)
         return "".join(f"{' '.join(self._shown_numbers(values, release))}\n" for values in lines).encode()
 
     def _shown_numbers(self, values: list[str], release: Released) -> list[str]:
@@ -340,14 +339,14 @@ def read_labels(path: Path, out: Path) -> Coco | Cvat | Voc:
         files = [each for each, problem in walk(path, real(out)) if not problem]
         texts, trees = ([each for each in files if each.suffix.lower() == kind] for kind in (".txt", ".xml"))
         if bool(texts) == bool(trees):
-            raise refusal(path, f"holds {'both' if texts else 'no'} .txt and .xml files", KNOWN_LABELS)
+            raise label_error(path, f"holds {'both' if texts else 'no'} .txt and .xml files", KNOWN_LABELS)
         return Voc(path, trees) if trees else Yolo(path, texts)
     data = _read(path).removeprefix(b"\xef\xbb\xbf").lstrip()
     if data.startswith(b"{"):
         return Coco(path, data)
     if data.startswith(b"<") and (root := _tree(path, data)).tag == "annotations":
         return Cvat(path, root)
-    raise refusal(path, "holds no labels that dpveil knows", KNOWN_LABELS)
+    raise label_error(path, "holds no labels that dpveil knows", KNOWN_LABELS)
 
 
 POINTS: Final = ("right_eye", "left_eye", "nose", "right_mouth", "left_mouth")
@@ -388,18 +387,18 @@ class Labels:
         beside = any(identity(path) == identity(start) for start in inputs)  # as the labels of photos/a.jpg
         self.out, self.place = out, out if beside else out / path.absolute().name
         if identity(self.place) == identity(path):
-            raise refusal(path, "would be overwritten", "name another {out}")
+            raise label_error(path, "would be overwritten", "name another {out}")
         self.labels = read_labels(path, out)
         self.new_points = new_points
         if new_points and not isinstance(self.labels, Coco):
-            raise refusal(path, "does not name its keypoints, as COCO does", "leave out new points")
+            raise label_error(path, "does not name its keypoints, as COCO does", "leave out new points")
         self.photos = self._photos_by_source()
         if not self.photos:
             others = self.labels.photos()
             what = (
                 f"is about other photos, such as {show_path(others[0].name)}" if others else "has no photos"
             )
-            raise refusal(path, what, "name the folder of the photos as it is called in the labels")
+            raise label_error(path, what, "name the folder of the photos as it is called in the labels")
 
     def _photos_by_source(self) -> dict[Path, Labelled]:
         """Return the labelled photos by their sources, whose paths end with the names in the labels."""
@@ -416,14 +415,15 @@ class Labels:
             if len(fits) > 1 or taken:
                 which = f"{show_path(fits[0])} is also {show_path((taken or fits[1:])[0])}"
                 problem = f"is ambiguous about {show_path(photo.name)}: {which}"
-                raise refusal(self.labels.path, problem, "release the folders one by one, or rename files")
+                hint = "release the folders one by one, or rename files"
+                raise label_error(self.labels.path, problem, hint)
             if fits:
                 try:
                     self.labels.size(photo)
                     list(self.labels.files([(photo, UNSEEN)]))
                 except (ValueError, TypeError, AttributeError) as error:
                     problem = f"is malformed: see {show_path(photo.name)}"
-                    raise refusal(self.labels.path, problem) from error
+                    raise label_error(self.labels.path, problem) from error
                 found[fits[0]] = photo
         return found
 

@@ -17,13 +17,14 @@ from dpveil.batch.remote_output import deliver, discard, release_place
 from dpveil.batch.report import RELEASED, SKIPPED, UNPAYABLE, UNWRITABLE, Report, Untried
 from dpveil.batch.resume import find_finished, matching_certificate, output_taken
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.tasks import KEEP, RunSettings, Task
+from dpveil.batch.tasks import KEEP_PAGES, RunSettings, Task
 from dpveil.core.certificate import Certificate
 from dpveil.errors import DPVeilError, LedgerError, NoRegion, OutputError
 from dpveil.io import make_folder
 from dpveil.io.reading import read_metadata
+from dpveil.release.payment import Budget, Payment
 from dpveil.release.plan import Plan, plan
-from dpveil.release.saving import Budget, Payment, Release, remove_leftovers
+from dpveil.release.saving import Release, remove_leftovers
 
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
 """Errors that affect one output only; the next may still be written."""
@@ -96,7 +97,7 @@ class PhotoReleaser:
             photo,
             choices.method,
             regions=choices.regions,
-            if_none=KEEP if keeps else choices.if_none,
+            if_none=KEEP_PAGES if keeps else choices.if_none,
             post_processing=choices.post_processing,
         )
         if not (keeps and planned.quote is None):
@@ -127,9 +128,7 @@ class PhotoReleaser:
         return self.states[task.output.parent]
 
     def finish(self, task: Task, waiting: Callable[[], Prepared]) -> str:
-        """Draw and write one release by its plan, or record that it is there or its error; return why the run
-        cannot continue, if so.
-        """
+        """Draw and write a release, or record its error, or that it is there; return what ends the run."""
         choices = self.choices
         try:
             prepared = waiting()

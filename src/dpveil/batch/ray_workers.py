@@ -23,7 +23,7 @@ from dpveil.errors import UsageError
 from dpveil.io import make_folder
 from dpveil.io.locking import in_use
 from dpveil.io.names import show_path
-from dpveil.io.writing import OWN, as_output_error, temporary_path
+from dpveil.io.writing import OWNER_ONLY, as_output_error, temporary_path
 from dpveil.processes import Message
 
 INSTALL: Final = "pip install 'dpveil[scale]'"
@@ -128,7 +128,7 @@ def cluster(out: Path | None) -> Iterator[tuple[int, Callable[[], RayChild]]]:
     make_folder(out)
     seen = temporary_path(out)
     with as_output_error(seen):
-        handle = os.open(seen, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWN)
+        handle = os.open(seen, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY)
     try:
         with in_use(handle):  # else a run would take it for a leftover
             yield cores, lambda: RayChild(ray, seen)

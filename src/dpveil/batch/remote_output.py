@@ -24,7 +24,7 @@ from dpveil.io import FORMATS, is_present, most_bytes, read_untrusted
 from dpveil.io.names import released_suffix, show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.urls import check_listable, contents, object_status, put, remove
-from dpveil.io.writing import flush_folder, refusal, temporary_path
+from dpveil.io.writing import flush_folder, temporary_path, write_error
 from dpveil.release.saving import SUFFIX, certificate_path
 
 WAITING: Final = "releases that could not be put wait in {folder}, {number} of them: run it again"
@@ -55,7 +55,7 @@ def putting(target: Url) -> Iterator[None]:
     try:
         yield
     except FileExistsError as error:
-        raise refusal(target, error) from error
+        raise write_error(target, error) from error
     except Refused as reason:
         problem = f"{show_path(target)} {reason.problem}"
         raise OutputError(problem, hint=reason.remedy, arguments=reason.arguments) from reason

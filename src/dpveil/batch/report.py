@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from dpveil.batch.tasks import Task, check_written, is_beside_output, places_of
 from dpveil.core.certificate import Certificate
-from dpveil.core.envelope import Caution, notes_with_options
 from dpveil.core.guarantee import Guarantee
+from dpveil.core.notes import Caution, notes_with_options
 from dpveil.core.region import Region
 from dpveil.errors import DPVeilError, NoRegion, UnknownName, UsageError
 from dpveil.io import write_together

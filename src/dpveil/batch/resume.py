@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from dpveil.batch.document import verify_page
 from dpveil.batch.remote_output import beside_url, discard, release_place
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.tasks import KEEP, RunSettings, Task
+from dpveil.batch.tasks import KEEP_PAGES, RunSettings, Task
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import Envelope
 from dpveil.core.region_origin import BLOCKLESS
@@ -58,7 +58,7 @@ def find_finished(
             + released_again(choices),
             arguments=ARGUMENTS,
         )
-    asked = replace(choices, if_none=KEEP) if task.keeps(choices) else choices
+    asked = replace(choices, if_none=KEEP_PAGES) if task.keeps(choices) else choices
     certificate = matching_certificate(output, asked, page)
     if certificate is None:
         raise output_taken(output, released_again(choices))

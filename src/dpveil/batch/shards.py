@@ -30,10 +30,10 @@ from dpveil.io.folders import is_folder
 from dpveil.io.locking import hold_lock
 from dpveil.io.names import show_path
 from dpveil.io.unreadable import Refused
-from dpveil.io.untrusted import open_untrusted
-from dpveil.io.writing import as_output_error, refusal
+from dpveil.io.untrusted_files import open_untrusted
+from dpveil.io.writing import as_output_error, write_error
 from dpveil.regions.other_finders import ARGUMENTS as WITHOUT
-from dpveil.regions.other_finders import NOTHING as NO_FACE
+from dpveil.regions.other_finders import NOTHING_FOUND_HINT
 from dpveil.release.document_certificate import number_of
 from dpveil.release.saving import certificate_path, remove_leftovers
 
@@ -162,7 +162,7 @@ class Shards:
                     waits.unlink(missing_ok=True)
                     certificate_path(waits).unlink(missing_ok=True)
                 why = f"{entry.kept} was found, and no other page is protected"
-                error = NoRegion(why, hint=NO_FACE, arguments=WITHOUT)
+                error = NoRegion(why, hint=NOTHING_FOUND_HINT, arguments=WITHOUT)
                 report.entries[place] = entry.refused(error, report.options)
             if not self.choices.dry:
                 self._remove(shard, ())
@@ -196,7 +196,7 @@ class Shards:
                         report.documents.append(f"{show_path(shard.target)}: {said}")
                     waits = False
                 except (OSError, DPVeilError) as error:
-                    why = refusal(shard.target, error) if isinstance(error, OSError) else error
+                    why = write_error(shard.target, error) if isinstance(error, OSError) else error
                     waiting = WAITING.format(show_path(shard.target), show_path(shard.folder))
                     report.notes.append(f"{why.message_and_hint(report.options)[0]}; {waiting}")
                     report.stopped = report.stopped or UNWRITABLE

@@ -35,7 +35,7 @@ from dpveil.io.names import WRITTEN_AS, released_suffix, show_path
 from dpveil.io.reading import photo_error
 from dpveil.io.unreadable import Refused
 from dpveil.io.urls import objects
-from dpveil.io.writing import as_output_error, no_folder, refusal
+from dpveil.io.writing import as_output_error, no_folder, write_error
 from dpveil.mechanisms.method import Method, Size
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.postprocessing import Step
@@ -48,7 +48,7 @@ from dpveil.release.saving import SUFFIX, certificate_path
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
 
-KEEP: Final = "others+copy"
+KEEP_PAGES: Final = "others+copy"
 """What becomes of pages of a document without a region, unless the user says: they are kept as they are."""
 
 
@@ -170,13 +170,13 @@ def check_written(
     if not path.parent.is_dir():
         raise no_folder(path)
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise refusal(path, PermissionError(errno.EACCES, ""))
+        raise write_error(path, PermissionError(errno.EACCES, ""))
     ours = replace and not path.is_dir()
     if start is not None and path.is_file() and os.access(path, os.R_OK):
         with path.open("rb") as file:
             ours |= file.read(len(start)) in (b"", start)
     if os.path.lexists(path) and not ours:
-        error = refusal(path, FileExistsError(errno.EEXIST, ""))
+        error = write_error(path, FileExistsError(errno.EEXIST, ""))
         if start is not None:  # of a run, --force is about releases, which cost again
             hint = "choose another name, as {replace} releases every photo anew"
             error = OutputError(error.message, hint=hint, arguments={"replace": "replace=True"})

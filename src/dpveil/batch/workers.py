@@ -45,8 +45,8 @@ def receive(channel: Any) -> Any:
     if message is None:
         raise EOFError
     [packed] = message[1]
-    # The worker is our own code on files of the user, who is no adversary (decisions, D1). What strangers
-    # send to a service goes through `processes`, which unpickles nothing.
+    # The worker is our own code on files of the user, who is no adversary (decisions, One trust boundary).
+    # What strangers send to a service goes through `processes`, which unpickles nothing.
     return pickle.loads(packed.data)  # noqa: S301
 
 

@@ -16,7 +16,7 @@ from dpveil.io.unreadable import Refused
 
 SUFFIXES: Final = UNWRITTEN.union(FORMATS)  # suffixes of the photos that are read, in lower case
 DEEPEST: Final = 3  # folders below a person's that are searched
-MOST: Final = 1_000_000  # most photos of a data set
+MOST_PHOTOS: Final = 1_000_000  # most photos of a data set
 MOST_BYTES: Final = 64 << 20  # largest list of identities that is read
 RAFD: Final = re.compile(r"Rafd\d+_(\d+)_\w+", re.IGNORECASE)
 KDEF: Final = re.compile(r"[AB]([FM]\d{2})", re.IGNORECASE)
@@ -57,8 +57,8 @@ def items_of(folder: Path, layout: Layout | None = None) -> list[Item]:
     found: list[Item] = []
     for item in (layout or layout_of(folder)).items(folder):
         found.append(item)
-        if len(found) > MOST:
-            raise UsageError(f"{folder} holds more than {MOST} photos", hint="give a part of it")
+        if len(found) > MOST_PHOTOS:
+            raise UsageError(f"{folder} holds more than {MOST_PHOTOS} photos", hint="give a part of it")
     return found
 
 

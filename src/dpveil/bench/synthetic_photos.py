@@ -15,12 +15,12 @@ from scipy.special import ndtri
 from dpveil.bench.items import Item, digest_of
 from dpveil.core.array_types import Float64
 from dpveil.core.photo import Photo
+from dpveil.faces.drawn_face import HeadFace, portrait
 from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.head_gallery import default_heads
-from dpveil.faces.released import HeadFace, portrait
 from dpveil.noise.bits import BitSource, SeededBits
 
-MOST: Final = (10_000, 100)  # the most subjects, and photos of each
+MOST_SUBJECTS_AND_PHOTOS: Final = (10_000, 100)  # the most subjects, and photos of each
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class DrawnItem(Item):
     @property
     def moment(self) -> SeededBits:
         """Public bits of the photo alone."""
-        return SeededBits(self.number * MOST[1] + self.photo, f"photo of {self.kind}")
+        return SeededBits(self.number * MOST_SUBJECTS_AND_PHOTOS[1] + self.photo, f"photo of {self.kind}")
 
     @abstractmethod
     def read(self) -> Photo:
@@ -120,6 +120,6 @@ DRAWN: Final[Mapping[str, type[DrawnItem]]] = {DrawnPerson.kind: DrawnPerson}
 def draw_items(made: type[DrawnItem], count: int | None, photos: int | None) -> list[DrawnItem]:
     numbers, each = (
         min(asked or usual, most)
-        for asked, usual, most in zip((count, photos), made.usual, MOST, strict=True)
+        for asked, usual, most in zip((count, photos), made.usual, MOST_SUBJECTS_AND_PHOTOS, strict=True)
     )
     return [made.of(number, photo) for number in range(numbers) for photo in range(each)]

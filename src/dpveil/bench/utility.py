@@ -18,8 +18,7 @@ from dpveil.core.array_types import Float64, UInt8
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError
-from dpveil.faces.attribute_model import SIDE as CROP
-from dpveil.faces.attribute_model import AttributeModel
+from dpveil.faces.attribute_model import CROP_SIDE, AttributeModel
 from dpveil.faces.geometry import place
 from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.landmarks import Landmarks
@@ -56,11 +55,11 @@ def _find_largest_face(image: Image, at: Box | None) -> Seen | None:
     boxes = [box for box in face_boxes(photo.image) if at is None or _has_centre_in(box, at)]
     for box in sorted(boxes, key=lambda one: -one.w * one.h):
         try:
-            placed = place(photo, box, frame=Frame(CROP))
+            placed = place(photo, box, frame=Frame(CROP_SIDE))
             landmarks: Landmarks = placed.landmarks  # type: ignore[assignment]
         except RegionError:
             continue
-        crop = np.broadcast_to(placed.crop(photo), (CROP, CROP, 3))
+        crop = np.broadcast_to(placed.crop(photo), (CROP_SIDE, CROP_SIDE, 3))
         likely = _likely(np.ascontiguousarray(crop))
         read = {name: int(values.argmax()) for name, values in likely.items()}
         return Seen(box, landmarks.points, landmarks.distance, read, likely)
@@ -79,7 +78,7 @@ def reading(image: Image) -> Mapping[str, int]:
     there = largest_face(image)
     if there is not None:
         return there.read
-    whole = cv2.resize(np.broadcast_to(image, (*image.shape[:2], 3)), (CROP, CROP))
+    whole = cv2.resize(np.broadcast_to(image, (*image.shape[:2], 3)), (CROP_SIDE, CROP_SIDE))
     return {name: int(values.argmax()) for name, values in _likely(whole).items()}
 
 
@@ -106,9 +105,7 @@ def face_detection(photo: Image, release: Image) -> float | None:
 
 
 def landmark_shift(photo: Image, release: Image) -> float | None:
-    """Return the mean distance of five landmarks, in distances between the photo's eyes; None without two
-    faces.
-    """
+    """Return the landmarks' mean distance over that of the photo's eyes; None unless both have a face."""
     first, second = _face_pair(photo, release)
     if first is None or second is None:
         return None

@@ -143,8 +143,12 @@ ALONE: Final = "give releases under another relation, or of another kind, a fold
 def together(files: Sequence[Listed]) -> Guarantee:
     """Return what all releases promise together; raises `BudgetRefused` where that is nothing.
 
-    That is so for heuristic releases, and where relations or kinds do not compose. Guarantees of a metric
-    count as pure, with ε × diameter.
+    Each release reads a photo of its own with bits of its own. Neighbours are two collections in which every
+    photo of one person may differ, each as its relation says, so that costs add as for releases of one photo
+    (`compose`). No certificate says who is in a photo: it may be anybody, and counts for everybody.
+
+    Nothing is promised together by heuristic releases, and where relations or kinds do not compose.
+    Guarantees of a metric count as pure, with ε × diameter.
     """
     parts = []
     for one in files:

@@ -12,8 +12,8 @@ import typer
 from dpveil.cli import say
 from dpveil.cli.options import Text, splice_options
 from dpveil.cli.say import Voice
-from dpveil.core.envelope import notes_with_options
 from dpveil.core.guarantee import count_noun
+from dpveil.core.notes import notes_with_options
 from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, OutputError, UsageError
 from dpveil.io.folders import VIDEOS, is_folder
@@ -152,12 +152,11 @@ def tell_private(sheet: Path) -> None:
     say.note(f"wrote {show_path(sheet)}: it shows the original, so keep it as private")
 
 
-WRITTEN: Final = (".mp4", ".m4v", ".mov", ".mkv", ".webm")  # how the names of released clips may end
 TRACK: Final = ("number", "kind", "first", "last", "end", "score", "person", "visible")
 OPTIONS: Final = {"protect": "--protect"}  # the options that notes about clips name
 
 
-def is_clip(path: Path) -> bool:
+def is_video_input(path: Path) -> bool:
     return path.suffix.lower().removeprefix(".") in VIDEOS.split()
 
 
@@ -175,18 +174,19 @@ def planned_clips(
     """
     from dpveil.batch.remote_output import plan_remote_tasks
     from dpveil.batch.tasks import Task, check_outputs
+    from dpveil.release.saving import CLIPS
 
     named = out.suffix and not isinstance(out, Url) and not is_folder(out)
-    if named and len(inputs) == 1 and not is_folder(inputs[0]) and is_clip(inputs[0]):
-        if out.suffix.lower() not in WRITTEN:
-            hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
+    if named and len(inputs) == 1 and not is_folder(inputs[0]) and is_video_input(inputs[0]):
+        if out.suffix.lower() not in CLIPS:
+            hint = f"end the name in one of {', '.join(CLIPS)}, or name a folder"
             raise UsageError(f"--out {show_path(out)}: a clip is released as a clip", hint=hint)
         if not is_folder(out.parent):
             raise no_folder(out)
         photos, clips = [], [Task(inputs[0], out, out.name)]
     else:
         tasks = plan_remote_tasks(inputs, out, names=names, format=format_, scan=scan)
-        found = [task for task in tasks if task.inside is None and is_clip(task.source)]
+        found = [task for task in tasks if task.inside is None and is_video_input(task.source)]
         photos = [task for task in tasks if task not in found]
         for clip in found:
             called = f"{show_path(clip.source)} is a clip, and clips"
@@ -223,9 +223,7 @@ def release_clips(
     voice: Voice,
     parts: list[Part | None] | None,
 ) -> None:
-    """Release every clip after the photos, and add what became of each to the report, and to the `parts` of
-    a page for review.
-    """
+    """Release every clip after the photos; add what became of each to the report, and to a page's `parts`."""
     if not clips:
         return
     from dpveil.batch.report import INTERRUPTED, Untried

@@ -122,9 +122,7 @@ class Command(TyperCommand):
     """A command whose error messages name options instead of Python arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, attaching the context to usage errors so that they can name the command's
-        help.
-        """
+        """Parse the arguments; usage errors get the context, so that they can name the command's help."""
         try:
             values, _, given = self.make_parser(ctx).parse_args(args=list(args))
             for option in given:

@@ -14,7 +14,7 @@ import typer
 from dpveil.catalogue import DEFAULT, build, row_of
 from dpveil.cli import exits, say
 from dpveil.cli.command import CommandLineError, options_of
-from dpveil.cli.options import NOTHING, AsJson, Chosen, Force, MaxPixels, Text, number, takes_regions
+from dpveil.cli.options import NO_REGIONS, AsJson, Chosen, Force, MaxPixels, Text, number, takes_regions
 from dpveil.cli.review import check_apart_from, check_name
 from dpveil.cli.sheet import Row, Sheet, Tile, draw_sheet, fit_picture, loud, noise_line
 from dpveil.core.array_types import UInt8
@@ -177,9 +177,7 @@ Levels = UInt8[np.ndarray, "h w c"]
 
 @dataclass(frozen=True)
 class Compared:
-    """One release: its plan, its noise scale in grey levels, its measures against the original, and the
-    picture for the sheet.
-    """
+    """One release: its plan, noise scale in grey levels, measures against the original, and picture."""
 
     plan: Plan
     noise_scale: float | None
@@ -220,9 +218,7 @@ class Compared:
         }
 
     def cells(self) -> tuple[str, str, str]:
-        """Return the promise and its strength, without the name of a metric, which is too long; the noise;
-        and all measures.
-        """
+        """Return the promise and its strength, without a metric's long name; the noise; and all measures."""
         promise = str(self.guarantee).replace(f", d = {self.guarantee.metric}", "")
         promise += f": {self.plan.strength}" * self.guarantee.formal
         noise = "a face drawn anew" if self.plan.method.regions == "faces" else noise_line(self.noise_scale)
@@ -390,7 +386,7 @@ def compare_command(
         list[str] | None,
         typer.Option(metavar="M", help="A number of pixels, or all. Repeatable. Default: 256 and all."),
     ] = None,
-    regions: Chosen = NOTHING,
+    regions: Chosen = NO_REGIONS,
     force: Force = False,
     json: AsJson = False,
     max_pixels: MaxPixels = 100_000_000,

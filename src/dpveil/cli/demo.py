@@ -12,7 +12,7 @@ import typer
 from dpveil.catalogue import build
 from dpveil.cli import say
 from dpveil.cli.compare import Compared, Line, bounding_view, sheet_row
-from dpveil.cli.sheet import SIDE, Sheet, draw_sheet
+from dpveil.cli.sheet import PICTURE_SIDE, Sheet, draw_sheet
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, OutputError, UsageError
@@ -67,7 +67,9 @@ def make_demo(out: Path, gallery: str) -> tuple[Path, Path, int]:
             release = planned.release()
             m = "" if line.name != "dp-pix" else f"-m-{line.neighbourhood or 'any'}"
             release.save(releases / f"{line.name}{m}-epsilon-{epsilon}.png", replace=True)
-            made.append(Compared.of(planned, release, bounding_view([FACE], photo), (SIDE, SIDE)))
+            made.append(
+                Compared.of(planned, release, bounding_view([FACE], photo), (PICTURE_SIDE, PICTURE_SIDE))
+            )
         rows.append(sheet_row(line, made))
     count = sum(len(row.tiles) for row in rows)
     sheet = Sheet(

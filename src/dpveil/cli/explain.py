@@ -12,8 +12,8 @@ import typer
 from dpveil.catalogue import latent_mechanisms, methods
 from dpveil.cli import say
 from dpveil.cli.command import options_of
-from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, Text, takes_method, takes_regions
-from dpveil.core.envelope import Aside, notes_with_options
+from dpveil.cli.options import NO_REGIONS, AsJson, Chosen, MaxPixels, Text, takes_method, takes_regions
+from dpveil.core.notes import Aside, notes_with_options
 from dpveil.core.rationals import show
 from dpveil.errors import InvalidParameter
 from dpveil.io import read
@@ -56,7 +56,7 @@ def explain_command(
     context: typer.Context,
     method: Method,
     photo: Annotated[Path | None, typer.Argument(metavar="[PHOTO]", help="A photo to plan for.")] = None,
-    regions: Chosen = NOTHING,
+    regions: Chosen = NO_REGIONS,
     size: Annotated[
         Text,
         typer.Option(
@@ -97,9 +97,7 @@ def explain_command(
 
 
 def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Chosen, json: bool) -> None:
-    """Print the plan of one photo: every region, the total, the meaning of the largest region's guarantee,
-    and warnings.
-    """
+    """Print a photo's plan: every region, the total, the meaning of the largest guarantee, and warnings."""
     planned, options = plan(photo, method, regions=regions.finders([method.regions])), options_of(context)
     quote = planned.quote
     if json or quote is None:
@@ -143,9 +141,7 @@ def _tell(explanation: Explanation, size: str) -> None:
 
 
 def _tell_bounds(explanation: Explanation) -> None:
-    """Print by how much odds change, and how often guesses are right; where nothing is kept, the sentence
-    says all of it.
-    """
+    """Print by how much odds change, and how often guesses are right; if nothing is kept, only that."""
     if explanation.odds is not None:
         factor = show(Fraction(explanation.odds)) if math.isfinite(explanation.odds) else "more than 1e308"
         say.answer(f"odds          change by a factor of at most {factor}")

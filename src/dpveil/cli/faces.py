@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.clips import is_clip, plan_document, tell_plan, tell_private
+from dpveil.cli.clips import is_video_input, plan_document, tell_plan, tell_private
 from dpveil.cli.options import (
-    NOTHING,
+    NO_REGIONS,
     AsJson,
     Chosen,
     Force,
@@ -53,7 +53,7 @@ def faces_command(
         Path | None,
         typer.Option(metavar="OUT.png", help="Draw the numbered boxes into a copy. Keep it private."),
     ] = None,
-    regions: Chosen = NOTHING,
+    regions: Chosen = NO_REGIONS,
     force: Force = False,
     json: AsJson = False,
     max_pixels: MaxPixels = 100_000_000,
@@ -73,7 +73,7 @@ def faces_command(
     finder = regions.faces()
     finder.prepare()
     check_apart_from([photo], {"--preview": preview}, replace=force)
-    if is_clip(photo):
+    if is_video_input(photo):
         return _tell_tracks(photo, finder, method, preview, force=force, json=json)
     picture = read(photo, max_pixels=max_pixels)
     look = _Look.at(picture, finder, method, named=not is_default(context))

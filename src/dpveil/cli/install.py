@@ -48,9 +48,7 @@ ENVIRONMENT: Final = "make an environment with python3 -m venv, and install dpve
 
 @dataclass(frozen=True)
 class Package:
-    """One package of the list: `brings` says what it is for, `text` is its requirement with hashes for
-    pip.
-    """
+    """One package of the list: `brings` says what it is for, `text` is its requirement with hashes."""
 
     name: str
     version: str

@@ -109,9 +109,7 @@ def check_command(
 
 
 def _verified(ledger: Ledger, releases: list[Path]) -> Iterator[Verification]:
-    """Return the verification of every release in files and folders; raises `UsageError` for files of the
-    ledger, which nothing else may open.
-    """
+    """Return the verification of every release in files and folders; the ledger's own are a `UsageError`."""
     from dpveil.batch.tasks import check_apart
     from dpveil.cli.verify import results, targets
 

@@ -23,13 +23,14 @@ from dpveil.cli.run_report import check_payer
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.parameters import SCALE
 from dpveil.core.rationals import float_above, show, to_json
+from dpveil.core.registry import SCALAR
 from dpveil.errors import DataError, InvalidParameter, UnknownName, UsageError
 from dpveil.io.names import show_path
 from dpveil.ledger.ledger import Ledger
-from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism
-from dpveil.mechanisms.scalar.base import RECORD
+from dpveil.mechanisms.scalar import Range, ScalarMechanism
+from dpveil.mechanisms.scalar.base import DATABASE_RECORD
 from dpveil.mechanisms.scalar.ranges import HINT
-from dpveil.noise.bits import BitSource, SecureBits, SeededBits, kind_of
+from dpveil.noise.bits import BitSource, SecureBits, SeededBits, bits_kind
 from dpveil.numbers import Answer, Plan, build
 
 mechanism_app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -75,7 +76,7 @@ def built(
 ) -> ScalarMechanism:
     query = {key: number(value) for key, value in given.items() if value is not None}
     if name is None:
-        raise InvalidParameter("--mechanism", None, "is missing", hint=f"choose from {', '.join(TABLE)}")
+        raise InvalidParameter("--mechanism", None, "is missing", hint=f"choose from {', '.join(SCALAR)}")
     if allowed is None:
         hint = f"what is publicly known of the answer; {HINT}"
         raise InvalidParameter("--range", None, "is missing", hint=hint)
@@ -115,7 +116,7 @@ def list_command(json: AsJson = False) -> int:
     rows: list[dict[str, Any]] = [
         {"name": name, "relations": list(kind.relations), "both_ends": kind.finite_only}
         | {"summary": kind.summary, "source": kind.source}
-        for name, kind in TABLE.items()
+        for name, kind in SCALAR.items()
     ]
     if json:
         say.document({"mechanisms": rows})
@@ -174,7 +175,7 @@ def release_command(
     warnings = [] if seed is None else [SEEDED]
     if json:
         several = {"each": each.to_json(), "composition": words} if count > 1 else {}
-        settings = {"mechanism": chosen.name, "parameters": chosen.parameters(), "bits": kind_of(bits)}
+        settings = {"mechanism": chosen.name, "parameters": chosen.parameters(), "bits": bits_kind(bits)}
         document = {"responses": responses, "guarantee": total.to_json(), **several, **settings}
         say.document({**document, "warnings": warnings})
         return exits.DONE
@@ -212,7 +213,7 @@ def query_command(
     ] = None,
     relation: Annotated[
         str, typer.Option(metavar="NAME", help="database-record, or any-database, which is stronger.")
-    ] = RECORD,
+    ] = DATABASE_RECORD,
     missing: Annotated[
         Text, typer.Option(metavar="VALUE", help="What a missing value counts as. Default: refuse.")
     ] = None,
@@ -253,7 +254,7 @@ def query_command(
     given = {"range": range_, "missing": missing, "bins": bins, "step": step, "equals": equals}
     given |= {"above": above, "below": below, "q": q, "groups": groups, "categories": categories, "by": by}
     given |= {"by-categories": by_categories, "mechanism": mechanism}
-    given |= {"relation": None if relation == RECORD else relation}
+    given |= {"relation": None if relation == DATABASE_RECORD else relation}
     check_payer(ledger, subject, seed)
     settings = _settings(query, {name: text for name, text in given.items() if text is not None})
     for name, value in (("--column", column), ("epsilon", epsilon)):

@@ -15,11 +15,11 @@ from dpveil.batch.report import Report, check_manifest, write_manifest
 from dpveil.batch.run import is_priced, release_all
 from dpveil.batch.tasks import RunSettings, Task, other_files
 from dpveil.cli import exits, say
-from dpveil.cli.clips import NO_CLIPS, ClipOptions, is_clip, planned_clips, release_clips, takes_clips
+from dpveil.cli.clips import NO_CLIPS, ClipOptions, is_video_input, planned_clips, release_clips, takes_clips
 from dpveil.cli.command import options_of
 from dpveil.cli.key import keys
 from dpveil.cli.options import (
-    NOTHING,
+    NO_REGIONS,
     AsJson,
     AtLeast,
     Chosen,
@@ -59,7 +59,7 @@ from dpveil.io.names import format_of, may_name_a_person, show_path
 from dpveil.io.reading import check_trust
 from dpveil.postprocessing import parse_all
 from dpveil.regions import check_if_none
-from dpveil.release.words import kind_of
+from dpveil.release.words import request_kind
 
 if TYPE_CHECKING:
     from dpveil.cli.review import Part
@@ -97,7 +97,7 @@ def obfuscate_command(
     method: Method,
     preset: Preset = None,
     post_processing: PostProcessing = None,
-    regions: Chosen = NOTHING,
+    regions: Chosen = NO_REGIONS,
     if_none: Annotated[
         Text,
         typer.Option(
@@ -311,7 +311,7 @@ def _check_documents(
     if not scanned and (dpi, pages) != (None, None):
         given = "--pages" if dpi is None else "--dpi"
         raise UsageError(f"{given} is about documents, and there are none", hint="leave it out")
-    kinds = [kind_of(finder.description) for finder in choices.regions] if scanned else []
+    kinds = [request_kind(finder.description) for finder in choices.regions] if scanned else []
     if FACE in kinds and TEXT not in kinds:
         instead = "--regions text or faces+text replaces it"
         voice.note(f"warning: text in documents is not looked for, and stays readable: {instead}")
@@ -325,7 +325,7 @@ def _check_kept(tasks: Sequence[Task], choices: RunSettings) -> None:
         if choices.columns and (task.inside is None or task.inside.shard.scan is not None):
             hint = "leave out --keep-columns, or name shards and Parquet files alone"
             raise UsageError(f"{name} is in no shard or Parquet file, and has no columns", hint=hint)
-        if choices.metadata and (task.inside is not None or is_clip(task.source)):
+        if choices.metadata and (task.inside is not None or is_video_input(task.source)):
             hint = "name photos alone, each in a file of its own"
             raise UsageError(f"no metadata is kept of {name}", hint=hint)
         if choices.metadata and format_of(task.output) not in PLACES:

@@ -436,7 +436,7 @@ class Chosen:
         return [parse(_finder(spec, given[spec]) if spec in given else spec) for spec in specs]
 
 
-NOTHING: Final = Chosen((), {})
+NO_REGIONS: Final = Chosen((), {})
 
 
 def _finder(kind: str, settings: Mapping[str, Any]) -> Finder:

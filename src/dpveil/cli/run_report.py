@@ -24,8 +24,8 @@ from dpveil.batch.report import (
 )
 from dpveil.cli import exits, say
 from dpveil.cli.say import Voice
-from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.guarantee import Guarantee, count_noun
+from dpveil.core.notes import Aside, Caution, Unfinished
 from dpveil.core.region_origin import FACE, MASK, PLATE, TEXT, WHOLE
 from dpveil.errors import BudgetRefused, DPVeilError, OutputError, PhotoError, TooWeak, UsageError
 from dpveil.io.names import show_path

@@ -15,7 +15,7 @@ from dpveil.cli.options import AsJson, LedgerUrl, MaxPixels, Sign
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.service.keys import Keys
-from dpveil.service.settings import PARALLEL, Limits
+from dpveil.service.limits import PARALLEL, Limits
 
 if TYPE_CHECKING:
     from dpveil.service.run import Service, Setup

@@ -14,7 +14,7 @@ from dpveil.core.array_types import UInt8
 from dpveil.core.envelope import PUBLISHABLE
 from dpveil.core.region import Box
 
-SIDE: Final = 264  # default side of a picture. This and all lengths below are in pixels
+PICTURE_SIDE: Final = 264  # default side of a picture. This and all lengths below are in pixels
 GAP: Final = 16
 LINE: Final = 23  # height of a line of a caption
 MARGIN: Final = 44
@@ -67,7 +67,7 @@ class Sheet:
     columns: tuple[tuple[str, str], ...]
     rows: tuple[Row, ...]
     warning: str = ""
-    cell: tuple[int, int] = (SIDE, SIDE)
+    cell: tuple[int, int] = (PICTURE_SIDE, PICTURE_SIDE)
 
 
 def noise_line(scale: float | None) -> str:

@@ -18,7 +18,7 @@ from dpveil.cli.say import Voice
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import INTACT, PhotoError
 from dpveil.io import FORMATS
-from dpveil.io.folders import DATA_SET, MANY, PDF, UNWRITTEN, is_data_set, is_folder, is_link, walk
+from dpveil.io.folders import DATA_SET, PACKED_SUFFIXES, PDF, UNWRITTEN, is_data_set, is_folder, is_link, walk
 from dpveil.io.names import escape_text, show_path
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX, certificate_path, image_path, is_clip
@@ -164,9 +164,7 @@ def _of_one(page: Verification) -> tuple[str, ...]:
 def results(
     outputs: Iterable[Path], max_pixels: int, least: str | None, trusted: Sequence[PublicKey] | None
 ) -> Iterator[Verification]:
-    """Yield the verification of every target, as it is done; of a WebDataset shard, Parquet file or PDF, that
-    of everything in it.
-    """
+    """Yield the verification of every target as it is done; of files of many releases, that of each."""
     for path, problem in targets(outputs):
         if problem:
             yield Verification(path, "inconsistent", (problem,))
@@ -208,7 +206,7 @@ def _in_folder(folder: Path) -> Iterator[tuple[Path, str]]:
         return
     sets = {*sets_below(folder)}
     yield from ((path, "") for path in sorted(sets))
-    ends = UNWRITTEN.union(FORMATS, MANY)
+    ends = UNWRITTEN.union(FORMATS, PACKED_SUFFIXES)
     for path, problem in walk(folder, hidden=True):
         if sets.isdisjoint(path.parents):
             link = LINK if is_link(path) else ""

@@ -23,7 +23,7 @@ from dpveil.cli.clips import (
 from dpveil.cli.command import Command
 from dpveil.cli.key import read_key
 from dpveil.cli.options import (
-    NOTHING,
+    NO_REGIONS,
     AsJson,
     AtLeast,
     Chosen,
@@ -46,7 +46,7 @@ from dpveil.cli.progress import frames_bar, stopping
 from dpveil.cli.review import check_apart_from
 from dpveil.cli.run_report import exit_code, paying, print_report, tell_budget, tell_cost, tell_terms
 from dpveil.cli.say import Voice
-from dpveil.core.envelope import notes_with_options
+from dpveil.core.notes import notes_with_options
 from dpveil.errors import ClipError, UsageError
 from dpveil.io.names import show_path
 from dpveil.release.saving import certificate_path
@@ -86,7 +86,7 @@ def analyze_command(
     method: Method,
     sheet: Sheet = None,
     post_processing: PostProcessing = None,
-    regions: Chosen = NOTHING,
+    regions: Chosen = NO_REGIONS,
     if_none: Annotated[
         Text, typer.Option(metavar="whole", help="If nothing is found, replace all of every frame.")
     ] = None,

@@ -1,7 +1,6 @@
-"""Codecs: one file each and a row in `core.registry`, and the public statistics of their codes."""
+"""Codecs: each a class and a row in `core.registry`, and the public statistics of their codes."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dpveil.core import registry
 from dpveil.core.lazy import lazy
@@ -14,14 +13,11 @@ if TYPE_CHECKING:
     from dpveil.codecs.statistics import Bounds, PairDistances, Statistics
     from dpveil.codecs.upconv import UpConv
 
-TABLE: "Final[Mapping[str, type[StoredCodec]]]" = registry.CODECS
-
 __all__ = [
     "AAM",
     "CODEC",
     "GAN",
     "PCA",
-    "TABLE",
     "Bounds",
     "Codec",
     "Dictionary",

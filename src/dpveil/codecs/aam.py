@@ -104,9 +104,7 @@ class Mesh:
         return np.asarray(self.rest + part[:, None, None] * (inside - self.rest))
 
     def weights(self, points: Points) -> tuple[Int64[np.ndarray, "p 3"], Float64[np.ndarray, "p 3"]]:
-        """Return the triangles (as corner indices) of points in the mean shape, and barycentric
-        coordinates.
-        """
+        """Return the triangles (corner indices) of points in the mean shape, and barycentric coordinates."""
         a, b, c = (self._ends[self.triangles[:, i]] for i in range(3))
         at = points[:, None]
         sides = [_cross(f - at, g - at) for f, g in ((b, c), (c, a), (a, b))]

@@ -46,7 +46,7 @@ class Codec(ABC):
     name of the input in `render`, and its level for each value.
     `digest` is a hash of everything that determines encoding and decoding; certificates contain it. Training
     and storage are not part of this interface: dpveil's own codecs are `StoredCodec`, trained by
-    `dpveil_train`. Concrete codecs are never subclassed. To add one: a file, a row in `TABLE`, a section
+    `dpveil_train`. Concrete codecs are never subclassed. To add one: a file, a row in `CODECS`, a section
     of the page on codecs.
     """
 
@@ -73,9 +73,7 @@ class Codec(ABC):
 
     @property
     def prior(self) -> Factors | None:
-        """The public distribution by which private codes become likely ones; None for independent normal
-        coordinates.
-        """
+        """The public distribution of likely codes; None for independent normal coordinates."""
         return None
 
     @abstractmethod
@@ -161,9 +159,7 @@ def flat(crops: Crops) -> Iterator[Float32[np.ndarray, "n pixels"]]:
 
 
 def pictures_of(parts: Iterable[Float32[np.ndarray, "n pixels"]], count: int, canvas: Canvas) -> Crops:
-    """Return `count` crops from chunks of rows of levels, which are rounded and clipped to 0..255 in
-    place.
-    """
+    """Return `count` crops from chunks of rows of levels, rounded and clipped to 0..255 in place."""
     out = np.empty((count, *canvas), np.uint8)
     start = 0
     for part in parts:

@@ -1,4 +1,4 @@
-"""What codecs of networks share: the ellipse that they read and draw, their files, and running them."""
+"""GAN and StyleGAN, and what codecs of networks share: the ellipse that they show, and their files."""
 
 from __future__ import annotations
 

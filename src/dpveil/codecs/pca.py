@@ -1,4 +1,4 @@
-"""Eigenfaces: principal components of aligned crops (Croft thesis §6.5; Turk & Pentland 1991)."""
+"""Linear codecs: PCA (eigenfaces; Croft thesis §6.5; Turk & Pentland 1991), Dictionary and Mixture."""
 
 from __future__ import annotations
 
@@ -200,8 +200,7 @@ def sparse(products: Codes, gram: Float64[np.ndarray, "m m"], steps: int) -> Cod
 
 @dataclass(frozen=True, eq=False)
 class PCA(StoredCodec):
-    """Eigenfaces: a code holds the coordinates of a crop along the leading principal components, in grey
-    levels.
+    """Eigenfaces: a code holds a crop's coordinates along the leading principal components, in grey levels.
 
     `mean` and the orthonormal rows of `components` were learned from public crops, components in order of
     decreasing variance. Source: Croft thesis §6.5; Turk & Pentland 1991.

@@ -53,9 +53,7 @@ class PairDistances:
     radius: Mapping[float, float]
 
     def of(self, metric: str) -> Mapping[float, float] | None:
-        """Return the quantiles in a latent mechanism's metric of that name, or None if they are not
-        stored.
-        """
+        """Return the quantiles in a latent mechanism's metric of that name, or None if none are stored."""
         return {"box-mean": self.mean, "chord": self.chord}.get(metric)
 
 

@@ -106,9 +106,9 @@ class UpConv(StoredCodec):
     person is to the generator, and `axes` (d × pixels) times the person's crop less `mean`. A crop is encoded
     as the mixture of people whose embedding is nearest to its own in absolute deviations, on the simplex; a
     person in training is their own row. `decoder` is an ONNX network, 1 × (m + 2), whose last two are
-    `CONDITIONS`, to 1 × 3 × s × s from -1 to 1. Beyond `neural.OVAL` nothing is read or drawn. `energy` is
-    W_m at the mean code, in finite differences. Every code of a mixture lies in the box of the training
-    codes. Source: Croft 2022 §4.5, §4.6, errata E3; the layout of DeconvFaces.
+    `CONDITIONS`, to 1 × 3 × s × s from -1 to 1. Beyond `network_codecs.OVAL` nothing is read or drawn.
+    `energy` is W_m at the mean code, in finite differences. Every code of a mixture lies in the box of the
+    training codes. Source: Croft 2022 §4.5, §4.6, errata E3; the layout of DeconvFaces.
     """
 
     name: ClassVar[str] = "upconv"

@@ -10,9 +10,9 @@ from dpveil.core.envelope import PUBLISHABLE, Envelope, Signature, malformed_err
 from dpveil.core.guarantee import Guarantee, count_noun, strength_text
 from dpveil.core.parameters import CEILING
 from dpveil.core.rationals import Json
-from dpveil.core.received import Parameters, between, check_fields, one_of, read
 from dpveil.core.region import RegionRecord
 from dpveil.core.region_origin import REDUCED
+from dpveil.core.strict_json import Parameters, between, check_fields, one_of, read
 from dpveil.errors import CertificateError, InvalidParameter
 
 OTHERS: Final = "others"

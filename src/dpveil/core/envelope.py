@@ -10,15 +10,15 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
 
 from dpveil.core.rationals import Json
-from dpveil.core.received import MOST_SHOWN, matching, of_type, one_of, read_object
-from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter, MissingPlugin, fill_words
+from dpveil.core.strict_json import MOST_SHOWN, matching, of_type, one_of, read_object
+from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter, MissingPlugin
 
 CONTEXT: Final = b"dpveil certificate, signature 1\0"
 """Begins every signed message, so that a signature of a certificate is not one of anything else."""
@@ -61,47 +61,6 @@ class Signature:
 def message(text: str) -> bytes:
     """Return the bytes that are signed for a certificate with the unsigned form `text`."""
     return CONTEXT + text.encode()
-
-
-class Note(str):
-    """A sentence with the names of settings in braces, which are written as in Python with their values.
-
-    >>> note = Note("{protect} replaces more", protect="box")
-    >>> print(note)
-    protect="box" replaces more
-    >>> note.with_options({"protect": "--protect"})
-    '--protect box replaces more'
-    """
-
-    form: str
-    settings: Mapping[str, str]
-
-    def __new__(cls, form: str, **settings: str) -> Note:
-        note = super().__new__(cls, fill_words(form, {n: f'{n}="{value}"' for n, value in settings.items()}))
-        note.form, note.settings = form, settings
-        return note
-
-    def with_options(self, options: Mapping[str, str]) -> str:
-        """Return the sentence with the settings that `options` has written as on the command line."""
-        known = {n: f"{options[n]} {value}" for n, value in self.settings.items() if n in options}
-        return str(Note(fill_words(self.form, known), **self.settings))
-
-
-class Caution(str):
-    """A warning of a certificate, which is printed before all others."""
-
-
-class Aside(str):
-    """A sentence for information, which is no warning."""
-
-
-class Unfinished(Aside):
-    """A sentence about what is kept beside a release that was skipped, which is told of these, too."""
-
-
-def notes_with_options(notes: Iterable[str], options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return notes as `options`, such as {"protect": "--protect"}, write the settings that they name."""
-    return tuple(note.with_options(options) if isinstance(note, Note) else note for note in notes)
 
 
 SCHEMA: Final = "dpveil.certificate/1"

@@ -21,8 +21,7 @@ chosen for the whole picture, and pictures within a page."""
 
 @dataclass(frozen=True)
 class BlockGrid:
-    """The blocks in which a lossy format mixes pixels: lines at `x0 + i·width` and `y0 + j·height`, in
-    pixels.
+    """The blocks of pixels that a lossy format mixes: lines at `x0 + i·width`, `y0 + j·height`, in pixels.
 
     The contents of a region leak to the edges of the blocks it touches and `margin` pixels beyond (docs:
     limits; chroma upsampling crosses block edges), so regions grow that far. Coordinates are those of the

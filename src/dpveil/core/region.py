@@ -9,7 +9,7 @@ from typing import Annotated, Final, Self
 
 import numpy as np
 
-from dpveil.core import received
+from dpveil.core import strict_json
 from dpveil.core.array_types import Bool, UInt8
 from dpveil.core.guarantee import Relation
 from dpveil.core.parameters import CEILING
@@ -44,7 +44,7 @@ class Box:
 
     @classmethod
     def from_json(cls, data: object, where: str) -> Self:
-        return cls(*received.read(tuple[int, int, int, int], data, where))
+        return cls(*strict_json.read(tuple[int, int, int, int], data, where))
 
     def inside(self, width: int, height: int) -> bool:
         """Whether the whole box lies in a photo of this size, in pixels."""
@@ -115,8 +115,8 @@ class Region:
 
     The mechanism reads the whole box and only pixels under the mask are replaced, so a mask never reduces the
     noise. `origin` says how the region was determined, and is stored in the certificate. `kept` are regions
-    that stay as they are: `regions.grow` cuts them out, but refuses to cut the `core`. `score`, from 0 to 1,
-    says how sure the finder is; no certificate states it. `before` is what grew into this one. Raises
+    that stay as they are: `regions.growth.grow` cuts them out, but refuses to cut the `core`. `score`, from 0
+    to 1, says how sure the finder is; no certificate states it. `before` is what grew into this one. Raises
     `InvalidParameter` for a mask that is not boolean, not of the box's shape, or nowhere true.
     """
 
@@ -211,7 +211,7 @@ class RegionRecord:
 
     box: Box
     origin: Origin = Origin()
-    masked: Annotated[int, received.between(1, CEILING)] | None = None
+    masked: Annotated[int, strict_json.between(1, CEILING)] | None = None
 
     @property
     def label(self) -> str:
@@ -307,7 +307,7 @@ class CoverageDigests:
     @classmethod
     def from_json(cls, data: object, where: str = "covered") -> CoverageDigests:
         """Return what `to_json` wrote; raises `InvalidParameter` for anything else."""
-        stated = received.read(Mapping[str, received.Hash], data, where)  # type: ignore[type-abstract]
+        stated = strict_json.read(Mapping[str, strict_json.Hash], data, where)  # type: ignore[type-abstract]
         if {*stated} != {"photo", "pixels"}:
             raise InvalidParameter(where, None, "has other members")
         return cls(**{name: bytes.fromhex(each) for name, each in stated.items()})

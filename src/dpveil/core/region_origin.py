@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from dpveil.core.parameters import CEILING
 from dpveil.core.rationals import Json
-from dpveil.core.received import at_most, between, check_fields, matching
+from dpveil.core.strict_json import at_most, between, check_fields, matching
 
 WHOLE: Final = "whole"
 BOX: Final = "box"

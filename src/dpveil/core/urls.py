@@ -1,6 +1,7 @@
 """Places that callers name by URL: objects, and prefixes of objects.
 
-Only `place` makes one, of what a user typed: nothing in a file that was received is taken for a URL.
+Only `place` makes one, of what a user typed: nothing in a file that was received is taken for a URL. No kept
+library does this: universal_pathlib takes any text with a scheme that fsspec knows for a URL.
 """
 
 from __future__ import annotations

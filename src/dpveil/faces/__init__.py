@@ -1,7 +1,10 @@
-"""Face-space methods: one file each, and a row in `core.registry`."""
+"""Face-space methods: each a class, and a row in `core.registry`.
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+Their road: `base` → `head_placement` (places of faces, by `geometry`) → the method's draw (`drawn_face`) →
+`paint_faces` (into the photo).
+"""
+
+from typing import TYPE_CHECKING
 
 from dpveil.core import registry
 from dpveil.core.lazy import lazy
@@ -12,12 +15,5 @@ if TYPE_CHECKING:
     from dpveil.faces.gallery_method import Gallery
     from dpveil.faces.latent import Latent
 
-TABLE: "Final[Mapping[str, type[FaceMethod]]]" = registry.FACES
-__all__ = [
-    "TABLE",
-    "Attributes",
-    "FaceMethod",
-    "Gallery",
-    "Latent",
-]
+__all__ = ["Attributes", "FaceMethod", "Gallery", "Latent"]
 __getattr__, __dir__ = lazy(__name__, {"base": "FaceMethod"}, registry.FACES.homes)

@@ -17,7 +17,7 @@ from dpveil.core.array_types import Float32, Int8, Int64, UInt8
 from dpveil.core.rationals import Json
 from dpveil.errors import InvalidParameter, ModelError
 
-SIDE: Final = 128  # side of a crop in pixels
+CROP_SIDE: Final = 128  # side of a crop in pixels
 SMALL: Final = 64
 """Side of the downscaled crop for the HOG features, in pixels: cells of 8 × 8 pixels and 9 orientations."""
 COARSE: Final = 16  # side of the downscaled crop for the colour features, in pixels
@@ -85,13 +85,11 @@ class AttributeModel(TrainedFile):
 
     def scores(self, crops: Crops) -> Float32[np.ndarray, "n k"]:
         """Return the score (logit) of every value, n × k; raises `InvalidParameter` for other crops."""
-        scores: Float32[np.ndarray, "n k"] = self.units(crops) @ self.out + self.out_bias
-        return scores
+        return np.asarray(self.units(crops) @ self.out + self.out_bias)
 
     def units(self, crops: Crops) -> Float32[np.ndarray, "n h"]:
         """Return the hidden units (ReLU), n × h, as features; raises `InvalidParameter` for other crops."""
-        units: Float32[np.ndarray, "n h"] = np.maximum(features(crops) @ self.hidden + self.hidden_bias, 0)
-        return units
+        return np.asarray(np.maximum(features(crops) @ self.hidden + self.hidden_bias, 0))
 
     def read(self, crops: Crops) -> Answers:
         """Return, for every attribute, the index in `values` of the best value of each crop.
@@ -151,9 +149,9 @@ def features(crops: UInt8[np.ndarray, "n 128 128 3"]) -> Float32[np.ndarray, "n 
 
     Raises `InvalidParameter` for other crops. Source: Dalal & Triggs 2005 (HOG).
     """
-    if crops.dtype != np.uint8 or crops.ndim != 4 or crops.shape[1:] != (SIDE, SIDE, 3):
+    if crops.dtype != np.uint8 or crops.ndim != 4 or crops.shape[1:] != (CROP_SIDE, CROP_SIDE, 3):
         raise InvalidParameter(
-            "crops", f"{crops.dtype} {crops.shape}", f"are not uint8 n × {SIDE} × {SIDE} × 3"
+            "crops", f"{crops.dtype} {crops.shape}", f"are not uint8 n × {CROP_SIDE} × {CROP_SIDE} × 3"
         )
     cell, block = (8, 8), (16, 16)
     counted = cv2.HOGDescriptor((SMALL, SMALL), block, cell, cell, 9)

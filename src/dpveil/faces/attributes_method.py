@@ -31,15 +31,15 @@ from dpveil.faces.attribute_budgets import (
 )
 from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES, AttributeModel
 from dpveil.faces.base import Crops, FaceMethod
+from dpveil.faces.drawn_face import CropFace, HeadFace, Released
 from dpveil.faces.face_gallery import GALLERY, FaceGallery
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.cell import YAW
-from dpveil.faces.geometry.protection import FACE as INNER
+from dpveil.faces.geometry.protection import PROTECT_FACE
 from dpveil.faces.geometry.tone import tones
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.likeness import LINK_NOTE, LinkedHead, Links, embedding
-from dpveil.faces.mixed_placement import hidden, is_object
-from dpveil.faces.released import CropFace, HeadFace, Released
+from dpveil.faces.objects_beside_faces import hidden, is_object
 from dpveil.faces.surroundings import SURROUNDINGS
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.method import DRAWN, TRAINED, Placement
@@ -190,7 +190,7 @@ class Attributes(FaceMethod):
 
     def __post_init__(self) -> None:
         if self.gallery.name in (DEFAULT, RESEARCH):
-            name = FaceGallery.name if self.protect == INNER else PEOPLE
+            name = FaceGallery.name if self.protect == PROTECT_FACE else PEOPLE
             if self.gallery.name == DEFAULT and not installed_path(name):
                 name = HeadGallery.name
             self.__dict__["gallery"] = Reference.of(default_path(name), HEADS)
@@ -205,10 +205,12 @@ class Attributes(FaceMethod):
 
     def _check_protect(self) -> None:
         super()._check_protect()
-        if self.protect != INNER:
+        if self.protect != PROTECT_FACE:
             return
         if self.toned:
-            problem = f"cannot be shown with {{protect}} {INNER}: a face gets the tone of the skin around it"
+            problem = (
+                f"cannot be shown with {{protect}} {PROTECT_FACE}: a face gets the tone of the skin around it"
+            )
             hint, names = "leave it out, or protect head or box", {"protect": "protect"}
             raise InvalidParameter("attributes", TONE, problem, hint=hint, arguments=names)
 

@@ -16,13 +16,19 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region, RegionRecord
 from dpveil.core.region_origin import FACE, MASK, ROUNDED, SAME, WHOLE
 from dpveil.errors import InvalidParameter
+from dpveil.faces.drawn_face import CropFace, Released
 from dpveil.faces.geometry import Frame
-from dpveil.faces.geometry.protection import FACE as INNER
-from dpveil.faces.geometry.protection import PROTECTIONS
+from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECTIONS
 from dpveil.faces.head_placement import HeadPlacement, by_cells
-from dpveil.faces.mixed_placement import COVER, MixedPlacement, hidden, is_object, placed_in, searched
+from dpveil.faces.objects_beside_faces import (
+    GREY_FILL,
+    MixedPlacement,
+    hidden,
+    is_object,
+    placed_in,
+    searched,
+)
 from dpveil.faces.portrait import Portrait
-from dpveil.faces.released import CropFace, Released
 from dpveil.mechanisms.method import TRAINED, Method, Placement
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
@@ -62,7 +68,7 @@ class FaceMethod(Method):
         "placing": "auto, landmarks or box: how another face is put into place.",
     }
 
-    protect: OneOf = OneOf(*PROTECTIONS, default=INNER)
+    protect: OneOf = OneOf(*PROTECTIONS, default=PROTECT_FACE)
     placing: OneOf = OneOf(*PLACING, default="auto")
 
     @property
@@ -79,8 +85,8 @@ class FaceMethod(Method):
 
     def _check_protect(self) -> None:
         """Raise `InvalidParameter` where a whole head is to be replaced, and a face alone is shown."""
-        if self.protect != INNER and not self.heads:
-            hint = f"protect {INNER}, or use attributes with a gallery of heads"
+        if self.protect != PROTECT_FACE and not self.heads:
+            hint = f"protect {PROTECT_FACE}, or use attributes with a gallery of heads"
             raise InvalidParameter(
                 "protect", str(self.protect), f"is not for faces of {self.name}", hint=hint
             )
@@ -163,13 +169,11 @@ class FaceMethod(Method):
         return heads if heads and len(faces) == len(regions) else MixedPlacement(photo, regions, heads)
 
     def of_region(self, record: RegionRecord) -> Method:
-        """Return this method, and `COVER` for objects and text, where no face belongs."""
-        return COVER if record.origin.faceless else self
+        """Return this method, and `GREY_FILL` for objects and text, where no face belongs."""
+        return GREY_FILL if record.origin.faceless else self
 
     def shown_by_place(self, record: RegionRecord) -> tuple[str, ...]:
-        """Return what the position of the new face reveals about the original, depending on `placing`, and
-        what `protect` leaves of a head.
-        """
+        """Return what the new face's position reveals, by `placing`, and what `protect` leaves of a head."""
         stays = PROTECTIONS[str(self.protect)].stays
         kept = (stays,) if stays and (record.masked is not None or record.origin.kind == FACE) else ()
         if not record.found or self.placing not in POSE:

@@ -67,23 +67,17 @@ class FaceGallery(TrainedFile):
 
     @cached_property
     def faces(self) -> Faces:
-        """Every face, n × 128 × 128 × 3, uint8 sRGB, read-only; raises `ModelError` for an invalid
-        picture.
-        """
+        """Every face, n × 128 × 128 × 3, uint8 sRGB, read-only; raises `ModelError` for a bad picture."""
         out = self.decoded(range(len(self)))
         out.setflags(write=False)
         return out
 
     def looks(self, name: str) -> Int64[np.ndarray, " n"] | None:
-        """Return each face's value of an attribute, by its index in `VALUES`: its label, else its reading;
-        None without either.
-        """
+        """Return each face's index in `VALUES` of an attribute, as labelled or read; None without either."""
         return next(iter(self.labels_and_readings(name)), None)
 
     def labels_and_readings(self, name: str) -> list[Int64[np.ndarray, " n"]]:
-        """Return each face's values of an attribute, by their indices in `VALUES`: of its label, if there is
-        one of these values, and of its reading.
-        """
+        """Return faces' indices in `VALUES` of an attribute: of the label, if any, and of the reading."""
         label, reading = labelled(self.labels, self.values, name), self.readings.get(name)
         both = label, None if reading is None else reading.astype(np.int64)
         return [one for one in both if one is not None]
@@ -121,8 +115,7 @@ class FaceGallery(TrainedFile):
         """Return the Euclidean distance of each crop to every face, in feature space."""
         at, of = features_of(crops, self.rows), self.features
         square = (at**2).sum(axis=1)[:, None] - 2 * at @ of.T + (of**2).sum(axis=1)
-        distances: Float64[np.ndarray, "m n"] = np.sqrt(np.maximum(square, 0))
-        return distances
+        return np.asarray(np.sqrt(np.maximum(square, 0)))
 
     def facts(self) -> dict[str, Json]:
         """Return the labels' names and values, and the readings' names, for the file's header."""
@@ -214,8 +207,7 @@ def small(crops: UInt8[np.ndarray, "n 128 128 3"]) -> Float32[np.ndarray, "n 307
     """Return crops downscaled to 32 × 32 pixels (means of 4 × 4) as rows of levels."""
     times = SIDE // SMALL
     means = crops.reshape(len(crops), SMALL, times, SMALL, times, 3).mean(axis=(2, 4), dtype=np.float32)
-    rows: Float32[np.ndarray, "n 3072"] = means.reshape(len(crops), -1)
-    return rows
+    return np.asarray(means.reshape(len(crops), -1))
 
 
 def features_of(
@@ -224,8 +216,7 @@ def features_of(
     """Return the features of crops, n × k, by the linear map `rows` of `FaceGallery`."""
     starts = range(0, len(crops), BATCH)
     parts = [small(crops[start : start + BATCH]).astype(np.float64) @ rows.T for start in starts]
-    found: Float64[np.ndarray, "n k"] = np.concatenate([*parts, np.empty((0, len(rows)))])
-    return found
+    return np.asarray(np.concatenate([*parts, np.empty((0, len(rows)))]))
 
 
 GALLERY: Final = Kind(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpveil.core.array_types import Bool, Float32, Float64
-from dpveil.core.envelope import Note
+from dpveil.core.notes import Note
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, hidden_pixels
 from dpveil.errors import RegionError, UsageError
@@ -18,15 +18,15 @@ from dpveil.faces.geometry import Placed, place
 from dpveil.faces.geometry.cell import Cell, given_box
 from dpveil.faces.geometry.membrane import lab_of, near_skin, skin_centre
 from dpveil.faces.geometry.place import FOUND
-from dpveil.faces.geometry.protection import BOX, FACE, HEAD, INSETS, TURNED, inset
+from dpveil.faces.geometry.protection import INSETS, PROTECT_BOX, PROTECT_FACE, PROTECT_HEAD, TURNED, inset
 from dpveil.faces.geometry.threads import map_in_threads
-from dpveil.faces.recombine import recombine
+from dpveil.faces.paint_faces import paint_faces
 from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.opencv import cv2
 from dpveil.regions.chroma import SURROUNDINGS, chroma_beside, recolour
 from dpveil.regions.finder import reading_order
-from dpveil.regions.tiling import grow, kept_zone
+from dpveil.regions.growth import grow, kept_zone
 
 if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod
@@ -50,7 +50,7 @@ LUMA: Final = 8  # side of a JPEG's blocks of luma, in pixels
 NEAR_FACE: Final = 8.0  # pixels from what is hidden until skin counts 1/e of that beside it
 LEAST_SURE: Final = 0.02  # weight from which on a pixel counts as skin: far ones are many, and say nothing
 ABOVE: Final = 0.1  # how much skin above the middle of a face counts beside that below
-LEAST: Final = 8  # least shorter side of a user's face box, in pixels
+LEAST_BOX_SIDE: Final = 8  # least shorter side of a user's face box, in pixels
 
 
 class HeadPlacement(Placement):
@@ -66,7 +66,7 @@ class HeadPlacement(Placement):
             replace(p, region=grown_to_blocks(r, method, lossy)) for p, r in zip(found, kept, strict=True)
         ]
         self.regions = tuple(one.region for one in self.places)
-        large = _large(self.regions, photo, LESS if method.protect == BOX else WIDER)
+        large = _large(self.regions, photo, LESS if method.protect == PROTECT_BOX else WIDER)
         cut = any(one.meets(kept_zone(face, lossy.grid)) for one in kept for face in one.kept)
         near = () if self._free else _near(self.places, photo)
         self.notes = (*_around(self.places, method), *large, *near, *(CUT_NOTE,) * cut)
@@ -90,7 +90,7 @@ class HeadPlacement(Placement):
         # from here on nothing private is at hand: neither crops nor where faces exactly are
         places = tuple(replace(one, landmarks=None, exact=None) for one in self.places)
         faces = [reduce(lambda shown, step: shown.after(step), steps, face) for face in drawn]
-        return recombine(photo.image, places, faces, toned=method.toned, turned=method.turned)
+        return paint_faces(photo.image, places, faces, toned=method.toned, turned=method.turned)
 
 
 def grown_to_blocks(region: Region, method: FaceMethod, photo: Photo) -> Region:
@@ -102,7 +102,7 @@ def grown_to_blocks(region: Region, method: FaceMethod, photo: Photo) -> Region:
     """
     codec = "" if photo.grid is None else photo.grid.codec
     own = given_box(region.origin) is not None or region.origin.cell is None
-    if codec not in INSETS or own or method.protect != FACE or region.mask is None:
+    if codec not in INSETS or own or method.protect != PROTECT_FACE or region.mask is None:
         return grow(region, photo)
     box, mask = inset(region.box, region.mask, photo.width, photo.height, INSETS[codec])
     grown = grow(replace(region, box=box, mask=mask), photo)
@@ -168,20 +168,20 @@ def by_cells(method: FaceMethod, photo: Photo, boxes: Sequence[Box]) -> list[int
 def _cell(photo: Photo, box: Box, method: FaceMethod) -> Cell | None:
     """Return the cell of the face in a detected box; None if there is none."""
     try:
-        return _placed(photo, Region(box, origin=FOUND), method, FACE).cell
+        return _placed(photo, Region(box, origin=FOUND), method, PROTECT_FACE).cell
     except (RegionError, UsageError):  # the plan raises it if this face is to be replaced
         pass
     try:
-        return place(photo, box, frame=method.frame, landmarks=False, protect=FACE).cell
+        return place(photo, box, frame=method.frame, landmarks=False, protect=PROTECT_FACE).cell
     except RegionError:
         return None
 
 
 def _around(places: Iterable[Placed], method: FaceMethod) -> tuple[str, ...]:
     """Return a note on what stays around faces, or for every head that is turned too far for its shape."""
-    if method.protect == FACE:
-        return (Note(STAYS + REPLACES, protect=HEAD),)
-    if method.protect != HEAD:
+    if method.protect == PROTECT_FACE:
+        return (Note(STAYS + REPLACES, protect=PROTECT_HEAD),)
+    if method.protect != PROTECT_HEAD:
         return ()
     far = [one for one in places if one.cell is not None and abs(one.cell.yaw or 0) == TURNED]
     return tuple(TURNED_NOTE.format(one.region.origin.name) for one in far)
@@ -191,7 +191,9 @@ def _large(regions: Iterable[Region], photo: Photo, advice: str) -> tuple[str, .
     """Return a note if the regions take a large share of the photo, with `advice`."""
     replaced = hidden_pixels(regions, photo.height, photo.width)
     reached = [share for share in SHARES if replaced.mean() * 100 >= share]
-    return tuple(Note(REPLACED_NOTE.format(share=share) + advice, protect=HEAD) for share in reached[:1])
+    return tuple(
+        Note(REPLACED_NOTE.format(share=share) + advice, protect=PROTECT_HEAD) for share in reached[:1]
+    )
 
 
 def _keeping(place: Placed, given: Region, photo: Photo) -> Region:
@@ -240,7 +242,7 @@ def _placed(photo: Photo, region: Region, method: FaceMethod, protect: str | Non
         raise RegionError(
             f"{region.origin.in_words()} is a mask", hint="face-space methods take boxes of faces"
         )
-    if not region.origin.found and min(region.box.w, region.box.h) < LEAST:
+    if not region.origin.found and min(region.box.w, region.box.h) < LEAST_BOX_SIDE:
         size = f"{region.box.w}×{region.box.h} pixels"
         hint = "draw it from the forehead to the chin"
         raise RegionError(f"{region.origin.in_words()} is {size}, too small for a face", hint=hint)

@@ -19,6 +19,7 @@ from dpveil.core.array_types import Float64, Int64
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.parameters import Between, OneOf, OptionalPositive
 from dpveil.core.rationals import Json, Number
+from dpveil.core.registry import LATENT
 from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, UsageError, suggestion
 from dpveil.faces.attribute_budgets import (
     KEPT,
@@ -29,12 +30,12 @@ from dpveil.faces.attribute_budgets import (
     chosen_values,
     large_budget_notes,
 )
-from dpveil.faces.attribute_model import SIDE, VALUES, AttributeModel
+from dpveil.faces.attribute_model import CROP_SIDE, VALUES, AttributeModel
 from dpveil.faces.attributes_method import READER
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.geometry import Frame
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
-from dpveil.mechanisms.latent import TABLE, LatentMechanism
+from dpveil.mechanisms.latent import LatentMechanism
 from dpveil.mechanisms.latent.base import LIKELY, SNAPPED
 from dpveil.mechanisms.latent.mixtures import likely_in
 from dpveil.mechanisms.latent.posterior import Allocation, likely
@@ -42,7 +43,7 @@ from dpveil.noise.bits import BitSource, check_bits
 
 DEFAULT_MECHANISMS: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}
 """Default mechanism for each kind of guarantee."""
-METRICS: Final = {name: kind.metric for name, kind in TABLE.items() if kind.metric is not None}
+METRICS: Final = {name: kind.metric for name, kind in LATENT.items() if kind.metric is not None}
 """The metric of each mechanism with a metric guarantee."""
 
 
@@ -175,10 +176,10 @@ class DecoderInputs:
 
 
 def _sized(crops: Crops) -> Crops:
-    if crops.shape[1:3] == (SIDE, SIDE):
+    if crops.shape[1:3] == (CROP_SIDE, CROP_SIDE):
         return crops
-    way = cv2.INTER_AREA if crops.shape[1] > SIDE else cv2.INTER_CUBIC
-    return np.stack([cv2.resize(crop, (SIDE, SIDE), interpolation=way) for crop in crops])
+    way = cv2.INTER_AREA if crops.shape[1] > CROP_SIDE else cv2.INTER_CUBIC
+    return np.stack([cv2.resize(crop, (CROP_SIDE, CROP_SIDE), interpolation=way) for crop in crops])
 
 
 OWN: Final = ("epsilon", "rho", "allocation", "ratio")  # parameters that only some mechanisms have
@@ -233,7 +234,7 @@ class Latent(FaceMethod):
 
     epsilon: OptionalPositive = OptionalPositive(optional=True)
     rho: OptionalPositive = OptionalPositive(optional=True)
-    mechanism: OneOf = OneOf(*TABLE, optional=True)
+    mechanism: OneOf = OneOf(*LATENT, optional=True)
     metric: OneOf = OneOf(*METRICS.values(), optional=True)
     clip: Between = Between(0, 40, hint="per cent of each side, such as 10", default=0)
     allocation: Allocation = Allocation(optional=True)
@@ -263,7 +264,7 @@ class Latent(FaceMethod):
 
     def _check_codes(self) -> None:
         """Choose which codes are decoded if the user did not; raise if there are no likely ones."""
-        able = TABLE[str(self.mechanism)].codes
+        able = LATENT[str(self.mechanism)].codes
         if self.codes is None:
             object.__setattr__(self, "codes", able[0] if self._kind.likely else SNAPPED)
         if self.codes == SNAPPED:
@@ -336,7 +337,7 @@ class Latent(FaceMethod):
             raise InvalidParameter(budget, None, "is missing", hint=f"{wanted} is paid in {budget}")
         if given.get("mechanism") is None:
             given["mechanism"] = of_kind(wanted, given.get("metric"))
-        mechanism = TABLE.get(given["mechanism"])
+        mechanism = LATENT.get(given["mechanism"])
         if mechanism is not None and mechanism.kind != wanted:
             hint = f"{given['mechanism']} is {mechanism.kind}"
             raise InvalidParameter(WRITTEN, wanted, "is not what the mechanism has", hint=hint)
@@ -356,7 +357,7 @@ class Latent(FaceMethod):
     @cached_property
     def _own(self) -> LatentMechanism:
         """The mechanism with its parameters; raises `InvalidParameter` for those that it does not have."""
-        kind = TABLE[str(self.mechanism)]
+        kind: type[LatentMechanism] = LATENT[str(self.mechanism)]
         taken = {entry.name for entry in fields(kind)}
         given = {name: getattr(self, name) for name in OWN}
         for name, value in given.items():

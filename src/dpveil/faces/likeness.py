@@ -14,11 +14,11 @@ from dpveil.core.array_types import Float64, UInt8
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
+from dpveil.faces.drawn_face import HeadFace
 from dpveil.faces.embedding import CHIP, LENGTH, embedder
 from dpveil.faces.geometry.align import of_points
-from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.landmarks import predictor
-from dpveil.faces.released import HeadFace
+from dpveil.faces.geometry.surroundings_seen import Around
 from dpveil.io import read
 from dpveil.io.folders import private_digest
 from dpveil.regions import Faces

@@ -13,14 +13,14 @@ import numpy as np
 from dpveil.core.array_types import Float64
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
+from dpveil.faces.drawn_face import HeadFace, portrait
 from dpveil.faces.geometry import Frame, Similarity
 from dpveil.faces.geometry.align import halvings, of_points
 from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN, locator, of_box
 from dpveil.faces.geometry.place import check
 from dpveil.faces.head_gallery import HeadGallery
-from dpveil.faces.head_placement import LEAST
-from dpveil.faces.released import HeadFace, portrait
+from dpveil.faces.head_placement import LEAST_BOX_SIDE
 from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Faces
@@ -115,7 +115,7 @@ def _largest(photo: Photo) -> Box | None:
         boxes = [found.box for found in _largest_face().detect(photo)]
     except Exception:  # noqa: BLE001  a failure must not distinguish one photo from others
         boxes = []
-    large = [box for box in boxes if min(box.w, box.h) >= LEAST]
+    large = [box for box in boxes if min(box.w, box.h) >= LEAST_BOX_SIDE]
     return max(large, key=lambda box: box.w * box.h, default=None)
 
 
@@ -178,5 +178,4 @@ def _carried_on(crop: Image, across: int, down: int) -> Image:
 def _beyond(size: int, more: int) -> Float64[np.ndarray, " n"]:
     """Return the distance of each of `size` + 2 · `more` pixels from the middle `size`, 0 within them."""
     at = np.arange(size + 2 * more, dtype=np.float64) - more
-    beyond: Float64[np.ndarray, " n"] = np.maximum(0, np.maximum(-at, at - size + 1))
-    return beyond
+    return np.asarray(np.maximum(0, np.maximum(-at, at - size + 1)))

@@ -21,7 +21,7 @@ from dpveil.faces.attribute_model import CAUTION, VALUES, columns_of
 
 SIDE: Final = 96  # side of the downscaled picture that the network sees
 JOB: Final = "reads what is around a face"
-MOST: Final = 100.0  # largest mean of its scores of a grey picture
+LARGEST_GREY_SCORE: Final = 100.0  # largest mean of its scores of a grey picture
 LIGHTS: Final = "lights an inner face"
 FINE: Final = 128  # side of the planes that the network for light sees
 PLANES: Final = (1, 13, FINE, FINE), (1, 7, FINE, FINE)  # what the network for light takes and gives
@@ -85,7 +85,7 @@ class SurroundingsNetwork(TrainedFile):
         if not values or any(VALUES.get(name) != words for name, words in values.items()):
             raise ModelError("the file's attributes are not those by which a face is chosen")
         gives = (1, sum(len(words) for words in values.values()))
-        scores = Network.of(tensors["network"], (1, 3, SIDE, SIDE), gives, JOB, MOST)
+        scores = Network.of(tensors["network"], (1, 3, SIDE, SIDE), gives, JOB, LARGEST_GREY_SCORE)
         return cls(scores, values, Network.of(tensors["lighting"], *PLANES, LIGHTS, 255.0), card)
 
     def card_words(self) -> CardWords:

@@ -3,7 +3,7 @@
 from dpveil.io.locking import leftovers, sole_writer
 from dpveil.io.names import FORMATS, format_of
 from dpveil.io.reading import MAX_PIXELS, Source, most_bytes, read, read_bytes, read_mask
-from dpveil.io.untrusted import is_present, read_untrusted
+from dpveil.io.untrusted_files import is_present, read_untrusted
 from dpveil.io.writing import encode, make_folder, place_together, write_together
 
 __all__ = [

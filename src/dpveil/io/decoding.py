@@ -215,7 +215,7 @@ INTACT_OR_PNG: Final = "get an intact copy, or save it as an 8-bit PNG"
 SECONDS: Final = 120  # time for one file
 MEMORY: Final = (1 << 32, 1 << 31, 32)
 """Least memory of a process in bytes, and what it has beside so many for each pixel of the limit."""
-WHY: Final = {
+WHY_ENDED: Final = {
     "time": ("takes too long to decode", SAVE_ANEW),
     "memory": ("does not fit into memory", "make it smaller"),
     "start": ("needs a process of its own to be decoded, which cannot start", "try again"),
@@ -248,7 +248,7 @@ def decode(data: bytes, max_pixels: int, background: int) -> Photo:
         try:
             told, found = pool.ask([max_pixels, background], data, most=3 * max_pixels)
         except Ended as error:
-            raise Refused(*WHY.get(error.why, CRASHED)) from error
+            raise Refused(*WHY_ENDED.get(error.why, CRASHED)) from error
         return decode_answer(told, found, max_pixels)
     return _decode_here(data, max_pixels, background)
 
@@ -337,7 +337,7 @@ def load_levels(
     except Refused:
         raise
     except MemoryError as error:
-        raise Refused(*WHY["memory"]) from error
+        raise Refused(*WHY_ENDED["memory"]) from error
     except Exception as error:  # as above
         raise Refused(f"is a truncated or damaged {name} file ({_reason(error)})", COPY_AGAIN) from error
 

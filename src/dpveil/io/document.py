@@ -17,11 +17,11 @@ import numpy as np
 from PIL import ImageFile
 
 from dpveil.core.photo import BlockGrid, Photo
-from dpveil.io.decoding import WHY, as_answer, check_kind, decode_answer, load_levels, open_picture
+from dpveil.io.decoding import WHY_ENDED, as_answer, check_kind, decode_answer, load_levels, open_picture
 from dpveil.io.folders import PDF
 from dpveil.io.screening import check_pixels
 from dpveil.io.unreadable import COPY_AGAIN, Refused, Unread, overload_refusal
-from dpveil.io.untrusted import without_blocking
+from dpveil.io.untrusted_files import without_blocking
 from dpveil.processes import Channel, Ended, Pool, answer
 
 PDF_HEAD: Final = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"
@@ -43,6 +43,10 @@ class Sheet:
 def pieces(sheets: Sequence[Sheet], dpi: int) -> Iterator[bytes]:
     """Yield what is before, between and after the streams of the pages: one piece more than there are pages.
 
+    A page is one picture that fills it, and its stream is that of a PNG, unchanged, as PDF knows PNG's
+    predictors (ISO 32000-1 §7.4.4.4). All else follows from the sizes of pictures and streams and from the
+    resolution, so nothing has room but the pixels: there is no text, font, metadata, date, identifier,
+    thumbnail, annotation, form, attachment, script or layer.
     A page is as large as its picture is in this resolution, in hundredths of a point.
     """
     kids = b" ".join(b"%d 0 R" % (3 + 3 * number) for number in range(len(sheets)))
@@ -143,7 +147,7 @@ class Document:
         try:
             return POOL.ask([self._which, *what], most=most)
         except Ended as error:
-            raise Refused(*WHY.get(error.why, CHILD_ENDED)) from error
+            raise Refused(*WHY_ENDED.get(error.why, CHILD_ENDED)) from error
 
 
 # In the process

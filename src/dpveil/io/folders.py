@@ -18,7 +18,7 @@ VIDEOS: Final = "mp4 mov m4v avi mkv webm mpg mpeg 3gp mts"
 UNWRITTEN: Final = frozenset(f".{name}" for name in f"{PICTURES} {RAW} {VIDEOS}".split())
 """Suffixes of pictures and videos that dpveil cannot write. A run over a folder reads them or reports them;
 it never leaves them out silently."""
-MANY: Final = frozenset({".tar", ".parquet", ".pdf"})  # suffixes of files of many releases
+PACKED_SUFFIXES: Final = frozenset({".tar", ".parquet", ".pdf"})  # suffixes of files of many releases
 PDF: Final = ".pdf"
 DATA_SET: Final = "dataset.certificate.json"  # the certificate of a whole data set, in its folder
 STAGE: Final = ".dpveil-shards"  # the hidden folder in which the releases for such a file are gathered

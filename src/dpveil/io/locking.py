@@ -2,7 +2,8 @@
 
 Files are filled and flushed, which takes long, while others write to the same folder: its lock is held to
 make them, and to give them their names. A file's own lock ends once the folder's is held: of a process that
-dies while it names files, nothing else is locked for a moment longer.
+dies while it names files, nothing else is locked for a moment longer. No kept library does this: filelock
+locks a file of its own, which is made beside, and not the folder or file that is in use.
 """
 
 from __future__ import annotations
@@ -83,8 +84,7 @@ def in_use(handle: int) -> Iterator[bool]:
 def hold_lock(path: Path) -> Iterator[None]:
     """Hold the lock file `path`, made with its folders if missing and removed at the end.
 
-    Raises `OSError`: EBUSY at once if another process, or thread, holds it. Where the disk has no locks, none
-    is held.
+    Raises `OSError`: EBUSY at once if another process, or thread, holds it. A disk without locks holds none.
     """
     held = False
     while not held:

@@ -20,7 +20,7 @@ from dpveil.io.exif import KEEPING, WITHOUT, texts_of
 from dpveil.io.names import check_path, show_path
 from dpveil.io.screening import CLIP, JXL, PDF, check_pixels, foreign_name, format_name, screen
 from dpveil.io.unreadable import COPY_AGAIN, LIMIT, Refused
-from dpveil.io.untrusted import open_untrusted
+from dpveil.io.untrusted_files import open_untrusted
 from dpveil.io.urls import contents
 
 MAX_PIXELS: Final = 100_000_000

@@ -42,6 +42,10 @@ FOREIGN: Final[tuple[tuple[int, bytes, str], ...]] = (
     (0, b"P7", "a PAM file"),
 )
 """Offset, bytes there, and kind of the files that are recognised and not read."""
+CLIP_HEADS: Final = ((0, b"\x1aE\xdf\xa3"), (8, b"AVI "), (0, b"\x00\x00\x01\xba"))
+"""Offset and bytes at the start of Matroska, AVI and MPEG files; those of MP4 are told from pictures."""
+CLIP_BRANDS: Final = (*b"isom iso2 iso4 iso5 iso6 mp41 mp42 avc1".split(), b"M4V ", b"qt  ")
+"""Brands of MP4 and MOV files that are clips, where those of HEIC and AVIF are pictures."""
 NETPBM: Final = re.compile(rb"P[1-6]\s")  # how PBM, PGM and PPM begin
 
 
@@ -57,6 +61,13 @@ def format_name(head: bytes) -> str | None:
     end = min(int.from_bytes(head[:4], "big"), len(head))
     brands = [head[8:12], *(head[at : at + 4] for at in range(16, end - 3, 4))]
     return next((BRANDS[brand] for brand in brands if brand in BRANDS), None)
+
+
+def is_clip_head(head: bytes) -> bool:
+    """Whether a file that begins so is a clip."""
+    if head[4:8] == b"ftyp":
+        return head[8:12] in CLIP_BRANDS
+    return any(head[start : start + len(text)] == text for start, text in CLIP_HEADS)
 
 
 def foreign_name(head: bytes) -> str | None:

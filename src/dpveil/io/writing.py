@@ -184,7 +184,7 @@ REASONS: Final[dict[int, tuple[str, str]]] = {
 """Problem and remedy for errors of the operating system."""
 
 
-def refusal(path: str | Path, error: OSError | ValueError) -> OutputError:
+def write_error(path: str | Path, error: OSError | ValueError) -> OutputError:
     """Return an operating system's `error` in writing `path` as an `OutputError`."""
     number = error.errno if isinstance(error, OSError) else None
     problem, remedy = REASONS.get(number or 0, ("", "choose another folder or name"))
@@ -195,11 +195,11 @@ def refusal(path: str | Path, error: OSError | ValueError) -> OutputError:
 
 def no_folder(path: Path) -> OutputError:
     """Return the error for a file in a folder that does not exist, or where a file is."""
-    return refusal(path, OSError(errno.ENOTDIR if path.parent.exists() else errno.ENOENT, ""))
+    return write_error(path, OSError(errno.ENOTDIR if path.parent.exists() else errno.ENOENT, ""))
 
 
 USUAL: Final = 0o666  # permissions of usual files, before the user's umask
-OWN: Final = 0o600  # permissions of files that only the user may read
+OWNER_ONLY: Final = 0o600  # permissions of files that only the user may read
 
 
 def write_together(
@@ -224,7 +224,7 @@ def write_together(
     targets = [path for path, _ in files]
     if len({*targets}) < len(files):
         raise OutputError("a file is named twice", hint="give every output its own name")
-    folders, mode = {path.parent for path in targets}, OWN if private else USUAL
+    folders, mode = {path.parent for path in targets}, OWNER_ONLY if private else USUAL
     temporary: list[Path] = []
     try:
         with ExitStack() as held:
@@ -238,7 +238,7 @@ def write_together(
     except OSError as error:  # another writer does not finish
         if isinstance(error, DPVeilError):
             raise
-        raise refusal(targets[0], error) from error
+        raise write_error(targets[0], error) from error
     finally:
         for path in temporary:
             with suppress(OSError):
@@ -262,7 +262,7 @@ def place_together(
     except OSError as error:  # as above
         if isinstance(error, DPVeilError):
             raise
-        raise refusal(files[0][1], error) from error
+        raise write_error(files[0][1], error) from error
     for folder in folders:
         flush_folder(folder)
 
@@ -296,7 +296,7 @@ def _place_all(files: Sequence[tuple[Path, Path]], replace: bool, before: Callab
     except BaseException as error:
         _undo(placed, backups)
         if isinstance(error, OSError | ValueError) and not isinstance(error, DPVeilError):
-            raise refusal(target, error) from error
+            raise write_error(target, error) from error
         raise
     finally:
         for path in backups.values():
@@ -323,7 +323,7 @@ def make_folder(path: str | Path) -> None:
     except (OSError, ValueError) as error:
         if isinstance(error, FileExistsError):
             raise OutputError(f"{show_path(path)} is not a folder", hint="choose another folder") from error
-        raise refusal(path, error) from error
+        raise write_error(path, error) from error
 
 
 def _check_target(target: Path, replace: bool) -> None:
@@ -373,7 +373,7 @@ def as_output_error(target: Path) -> Iterator[None]:
     except (OSError, ValueError) as error:
         if isinstance(error, DPVeilError):
             raise
-        raise refusal(target, error) from error
+        raise write_error(target, error) from error
 
 
 def _place(temporary: Path, target: Path, replace: bool) -> None:

@@ -1,4 +1,8 @@
-"""Budgets of subjects: what was promised about whom, kept through crashes and races (docs, "Ledger")."""
+"""Budgets of subjects: what was promised about whom, kept through crashes and races (docs, "Ledger").
+
+Its road: `Ledger.debit` → `limits` (is there room) → `transaction` (its rows, in a `database`) → `entries`
+(one more in the hash chain). `check` computes all of it anew.
+"""
 
 from typing import TYPE_CHECKING
 

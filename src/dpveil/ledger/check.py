@@ -12,8 +12,8 @@ from dpveil.errors import BudgetRefused, InvalidParameter, LedgerError
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.entries import START, Debit, Entry, LimitSet, Open, Part, chain_hash, secret_hash
 from dpveil.ledger.limits import Limit, path_to
-from dpveil.ledger.tables import Tables
-from dpveil.ledger.tables import entry as parsed
+from dpveil.ledger.transaction import Tables
+from dpveil.ledger.transaction import entry as parsed
 
 HEAD: Final = re.compile("(?:head +)?([1-9][0-9]{0,15}):([0-9a-f]{64})")
 BEFORE_ALL: Final = -(1 << 63)  # smaller than every number that an entry should have

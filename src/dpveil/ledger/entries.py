@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Self
 
 from dpveil.core.rationals import Json
-from dpveil.core.received import Check, Hash, between, matching, of_type, one_of, read, read_object
 from dpveil.core.region import CoverageDigests
+from dpveil.core.strict_json import Check, Hash, between, matching, of_type, one_of, read, read_object
 from dpveil.errors import InvalidParameter
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.limits import Limit, check_subject

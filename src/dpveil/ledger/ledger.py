@@ -12,8 +12,8 @@ from typing import Final
 
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.parameters import check_count
-from dpveil.core.received import Hash, read
 from dpveil.core.region import CoverageDigests
+from dpveil.core.strict_json import Hash, read
 from dpveil.errors import InvalidParameter, LedgerError, ReservationLost, UsageError
 from dpveil.io.folders import state_home
 from dpveil.io.locking import in_use
@@ -23,7 +23,7 @@ from dpveil.ledger.check import REMEDY, Checked, check, parse_head
 from dpveil.ledger.database import Connection, database_of
 from dpveil.ledger.entries import Debit, Entry, LimitSet, StoredFile, part_of, unit_of
 from dpveil.ledger.limits import Account, Limit, Paid, check_subject, is_under, path_to
-from dpveil.ledger.tables import MOST_SECONDS, Balance, Reserved, Tables, entry, last_files
+from dpveil.ledger.transaction import MOST_SECONDS, Balance, Reserved, Tables, entry, last_files
 
 WIDTH: Final = 90
 """Bytes of the file: heads are written over one another, and one short write is never seen in part."""

@@ -149,9 +149,7 @@ class Method(ABC):
 
     @property
     def order(self) -> Order | None:
-        """In which order found regions are numbered, for methods that show less than their boxes; None: in
-        the finder's own.
-        """
+        """The order in which found regions are numbered, for methods that show less; None: the finder's."""
         return None
 
     @abstractmethod
@@ -182,15 +180,11 @@ class Method(ABC):
 
     @property
     def made(self) -> str:
-        """How what is shown came to be: ALTERED from the photo, DRAWN by code, or by a TRAINED model or
-        gallery of faces.
-        """
+        """How what is shown came to be: ALTERED, DRAWN by code, or by a TRAINED model or gallery of faces."""
         return ALTERED
 
     def of_region(self, record: RegionRecord) -> Method:
-        """Return the method that replaces a region and states its guarantee: this one, unless it is for
-        other kinds of regions.
-        """
+        """Return what replaces a region and states its guarantee: this, or a method for its kind."""
         return self
 
     @property

@@ -1,4 +1,4 @@
-"""Measures of similarity between an original and an output: one file each, and a row in this table.
+"""Measures of similarity between an original and an output: each a function, and a row in `METRICS`.
 
 They read the original, so their values are not private; code that releases photos never imports them.
 """

@@ -84,9 +84,7 @@ def _functions(modules: tuple[ModuleType, ...]) -> dict[str, FunctionType]:
 
 
 def _source(module: ModuleType) -> bytes:
-    """Return the source of a module, or random bytes (so that no cache entry matches) if it is not
-    available.
-    """
+    """Return a module's source, or random bytes if there is none, so that no cache entry matches."""
     try:
         return inspect.getsource(module).encode("utf-8")
     except (OSError, TypeError):

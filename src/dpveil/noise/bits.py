@@ -32,7 +32,7 @@ _ZEROS = memoryview(bytes(1 << 16))
 
 
 class BitSource(ABC):
-    """A stream of independent uniform bits. `kind_of` returns what a certificate states about it.
+    """A stream of independent uniform bits. `bits_kind` returns what a certificate states about it.
 
     Instances have slots only, so that none of their methods can be replaced by accident.
     """
@@ -98,9 +98,7 @@ class SecureBits(BitSource):
         return os.urandom(_KEY)
 
     def _after_fork(self) -> None:
-        """Take a new key and a new lock in a forked child: the old lock may be held by a thread that is
-        gone.
-        """
+        """Take a new key and lock in a forked child: a thread that is gone may hold the old lock."""
         self._lock = threading.Lock()
         self._key = self._first_key()
 
@@ -153,13 +151,13 @@ class KeptBits(BitSource):
         return self._first
 
 
-def kind_of(bits: BitSource) -> str:
+def bits_kind(bits: BitSource) -> str:
     """Return what a certificate states about `bits`: "secure", "seeded", or "unknown".
 
     Only the exact type counts: a subclass may override the draws, so it is "unknown". Code that sets private
     attributes of a source is outside the model, as it could change any part of this package.
 
-    >>> kind_of(SecureBits()), kind_of(SeededBits(7))
+    >>> bits_kind(SecureBits()), bits_kind(SeededBits(7))
     ('secure', 'seeded')
     """
     if type(bits) is SecureBits or type(bits) is KeptBits:

@@ -1,4 +1,4 @@
-"""Exact discrete Gaussian noise, by rejection sampling from blocks of integers (see `blocks`)."""
+"""Exact discrete Gaussian noise, by rejection sampling from blocks of integers (`BlockTable`)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from dpveil.core.array_types import Bool, Float64, Int64, UInt64
 from dpveil.core.rationals import float_above
 from dpveil.errors import NoiseError
 from dpveil.noise import backend
-from dpveil.noise.bernoulli import look_up
+from dpveil.noise.alias_tables import Law, LazyTable, look_up
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import CHUNK, LARGEST_SCALE, discrete_laplace, exp_below
-from dpveil.noise.matrix import Law, LazyTable
 
 COLUMN_BITS: Final = 11  # bits that choose a column of the alias table: 2048 columns
 TOTAL_BITS: Final = 38  # bits of a word that choose the outcome
@@ -30,8 +29,14 @@ Interval = tuple[int, int]
 
 
 class BlockTable:
-    """The proposal table of one variance: outcome k + K is block k, with K blocks on each side, and 2K is the
-    tail.
+    """The proposal table of one variance: outcome k + K is block k, K blocks on each side, and 2K the tail.
+
+    Block k holds the B = 2^b integers kB to (k+1)B - 1. It is proposed with probability proportional to
+    B·exp(-a²/2σ²), where its anchor a is its integer nearest to zero. One of its integers z, uniformly
+    chosen, is then accepted with probability exp(-(z² - a²)/2σ²), more than 98 % on average. The integers
+    beyond K blocks on each side are the tail: for a discrete Laplace y of scale σ²/KB, KB + y if y ≥ 0 and y
+    - KB if y < 0, accepted with probability exp(-y²/2σ²). As z² = (KB)² + 2KB|y| + y², the tail is proposed
+    with weight exp(-(KB)²/2σ²)·(1 + r)/(1 - r), where r = exp(-KB/σ²). The law is exact for any B and K.
 
     A draw takes one 64-bit word, or two where blocks are long: `total_bits` of the first choose the outcome,
     the next `accept_bits` are the leading bits of the uniform number for acceptance, and the leading bits of
@@ -67,25 +72,21 @@ class BlockTable:
 
     def begun(self, words: UInt64[np.ndarray, "rows n"]) -> UInt64[np.ndarray, " n"]:
         """Return the leading `accept_bits` of the uniform number that decides on acceptance."""
-        first: UInt64[np.ndarray, " n"]
-        first = words[0] >> np.uint64(self.total_bits) & np.uint64((1 << self.accept_bits) - 1)
-        return first
+        return np.asarray(words[0] >> np.uint64(self.total_bits) & np.uint64((1 << self.accept_bits) - 1))
 
     def values(
         self, outcomes: Int64[np.ndarray, " n"], words: UInt64[np.ndarray, "rows n"]
     ) -> Int64[np.ndarray, " n"]:
         """Return the integer that each draw proposes from its block."""
         places = words[-1] >> np.uint64(63 - self.block_bits) >> np.uint64(1)
-        found: Int64[np.ndarray, " n"]
-        found = ((outcomes - self.blocks) << self.block_bits) + places.astype(np.int64)
-        return found
+        return np.asarray(((outcomes - self.blocks) << self.block_bits) + places.astype(np.int64))
 
     def anchors(self, outcomes: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
         """Return the least |z| in each block."""
         block = outcomes - self.blocks
-        nearest: Int64[np.ndarray, " n"]
-        nearest = np.where(block >= 0, block << self.block_bits, 1 - ((block + 1) << self.block_bits))
-        return nearest
+        return np.asarray(
+            np.where(block >= 0, block << self.block_bits, 1 - ((block + 1) << self.block_bits))
+        )
 
     def levels(
         self, sizes: Int64[np.ndarray, " n"], anchors: Int64[np.ndarray, " n"]
@@ -99,9 +100,7 @@ class BlockTable:
         return np.asarray(np.exp(-exponents) * 2.0**self.accept_bits)
 
     def _sure(self) -> UInt64[np.ndarray, " columns"]:
-        """Return for each block the level of leading bits below which all of its integers are accepted, else
-        0.
-        """
+        """Return each block's level of leading bits below which all its integers are accepted, else 0."""
         anchors = self.anchors(np.arange(self.tail))
         farthest = anchors + (1 << self.block_bits) - 1
         levels = np.floor(self.levels(farthest, anchors) * (1 - SLACK))
@@ -162,7 +161,7 @@ def discrete_gaussian(variance: Fraction, size: int, bits: BitSource) -> Int64[n
 
     `variance` is the parameter σ² of the law (its true variance is slightly smaller for σ < 1), a rational
     from 1e-12 to 2^98 (`NoiseError` otherwise). The result is a function of the bits alone. Source of the
-    law: Canonne, Kamath & Steinke 2020; the sampler is described in `blocks` and in docs, "Exact noise".
+    law: Canonne, Kamath & Steinke 2020; the sampler is described in `BlockTable` and in docs, "Exact noise".
 
     >>> from dpveil.noise.bits import SeededBits
     >>> discrete_gaussian(Fraction(9), 4, SeededBits(1)).dtype

@@ -1,7 +1,8 @@
 """Interval arithmetic for exact sampling: lazy uniform numbers, and decimals that enclose results.
 
 A draw is a function of uniform numbers of which only the leading bits are known, so every number computed
-from them is an interval. More bits are taken until a comparison or a rounding is certain.
+from them is an interval. More bits are taken until a comparison or a rounding is certain. No kept library
+does this: `mpmath.iv` has one precision for all threads of a process, and here each call has its own.
 """
 
 from __future__ import annotations
@@ -20,9 +21,7 @@ Interval = tuple[Decimal, Decimal]
 
 
 class Uniform:
-    """A uniform number in [0, 1), of which the `length` leading bits are known, and an independent random
-    sign.
-    """
+    """A uniform number in [0, 1) with `length` known leading bits, and an independent random sign."""
 
     def __init__(self, word: int) -> None:
         self.negative, self.value, self.length = bool(word >> 63), word & (1 << 63) - 1, 63
@@ -43,9 +42,7 @@ Pair = tuple[Uniform, Uniform]
 
 
 def in_disc(bits: BitSource) -> Pair:
-    """Return a uniform point of the unit disc without its centre, by rejection; signs are the coordinates'
-    own.
-    """
+    """Return a uniform point of the unit disc without its centre, by rejection, each part with a sign."""
     while True:
         first, second = (Uniform(int(word)) for word in bits.words(2))
         low, high = _square(first, second)

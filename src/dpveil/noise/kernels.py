@@ -58,9 +58,7 @@ def matrix(packed, column_bits, rows, words, out):
 
 @jit("i8[:](u8[:, ::1], u8[::1], u8[::1], i8, i8, i8, i8, i8[::1])")
 def gaussian(words, packed, sure, total_bits, accept_bits, block_bits, blocks, out):
-    """Fill `out` with integers proposed from blocks; return the indices whose acceptance is not yet
-    certain.
-    """
+    """Fill `out` with integers proposed from blocks; return the indices that are not surely accepted."""
     columns = np.uint64(len(packed) - 1)
     thresholds = (np.uint64(1) << np.uint64(total_bits)) - np.uint64(1) - columns
     above, begun = np.uint64(total_bits), (np.uint64(1) << np.uint64(accept_bits)) - np.uint64(1)

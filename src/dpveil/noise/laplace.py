@@ -19,9 +19,8 @@ from dpveil.core.array_types import Int64, UInt64
 from dpveil.core.rationals import float_above
 from dpveil.errors import NoiseError
 from dpveil.noise import backend
-from dpveil.noise.bernoulli import look_up
+from dpveil.noise.alias_tables import Law, LazyTable, look_up
 from dpveil.noise.bits import BitSource
-from dpveil.noise.matrix import Law, LazyTable
 
 COLUMN_BITS: Final = 11  # bits that choose a column of an alias table: 2048 columns, so digits in base 2047
 TOTAL_BITS: Final = 63  # bits of a word that choose the digit; the highest bit is the sign
@@ -69,8 +68,7 @@ class DigitTables:
 
     def has_tie(self, digits: Int64[np.ndarray, "digits n"]) -> np.ndarray:
         """Return which samples met a tie or an unbounded leading digit."""
-        flags: np.ndarray = (digits == self.base).any(axis=0) | (digits[-1] == self.base - 1)
-        return flags
+        return np.asarray((digits == self.base).any(axis=0) | (digits[-1] == self.base - 1))
 
 
 def geometric_digit(rate: Fraction, base: int, *, leading: bool) -> Law:

@@ -90,9 +90,7 @@ def as_list(values: Iterable[Any]) -> list[Any]:
 
 
 def bounds(allowed: Any) -> Range:
-    """Return the public range of a column's values. Raises `InvalidParameter` unless it has two ends and no
-    gaps.
-    """
+    """Return the public range of a column. Raises `InvalidParameter` unless it has two ends and no gaps."""
     given = Range.of(allowed)
     if not given.finite or given.gaps:
         raise InvalidParameter(

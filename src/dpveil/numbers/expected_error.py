@@ -11,9 +11,10 @@ import numpy as np
 
 from dpveil.core.array_types import Float64
 from dpveil.core.rationals import Number, exact
+from dpveil.core.registry import SCALAR
 from dpveil.errors import InvalidParameter, NoiseError, UnknownName, UsageError
-from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism
-from dpveil.mechanisms.scalar.base import ANY, RECORD
+from dpveil.mechanisms.scalar import Range, ScalarMechanism
+from dpveil.mechanisms.scalar.base import ANY_DATABASE, DATABASE_RECORD
 from dpveil.mechanisms.scalar.lattice import Lattice, coarsest
 
 Floats = Float64[np.ndarray, "..."]
@@ -82,7 +83,7 @@ def _check_table(matrix: Any, responses: Any, answers: Any) -> tuple[Floats, Flo
     return table, shown, given
 
 
-MOST: Final = 128  # whole answers up to which all are compared; of more, `FEW` spread over the range
+MOST_COMPARED: Final = 128  # whole answers up to which all are compared; of more, `FEW` over the range
 MANY: Final = 37  # answers compared that are not whole, on a range of at most `FINE` ΔF
 FEW: Final = 13  # answers compared on larger ranges
 FINE: Final = 512  # width of a range in ΔF up to which `MANY` answers are compared
@@ -164,7 +165,7 @@ def answers_of(allowed: Range, sensitivity: Fraction, *, whole: bool) -> list[Fr
         spread = [low + part * k + min(part, sensitivity) * _golden(k) for k in range(count)]
         return [answer for answer in spread if answer in allowed]
     grid = Lattice(allowed, coarsest(allowed, sensitivity), sensitivity)
-    if (grid.size or 0) <= MOST:
+    if (grid.size or 0) <= MOST_COMPARED:
         return [grid.origin + int(point) * grid.step for point in grid.points]
     last = int(width / grid.step)
     near = [low + (k * last // (FEW - 1)) * grid.step for k in range(FEW)]
@@ -211,9 +212,10 @@ def build(name: str, **query: Any) -> ScalarMechanism:
     >>> build("geometric", range="0:5", sensitivity=1, epsilon=1).name
     'geometric'
     """
-    if name not in TABLE:
-        raise UnknownName("mechanism", name, TABLE)
-    return TABLE[name](**query)
+    if name not in SCALAR:
+        raise UnknownName("mechanism", name, SCALAR)
+    made: ScalarMechanism = SCALAR[name](**query)
+    return made
 
 
 def candidates(
@@ -221,7 +223,7 @@ def candidates(
     range: Any,  # noqa: A002  the query's own word
     sensitivity: Number,
     epsilon: Number,
-    relation: str = RECORD,
+    relation: str = DATABASE_RECORD,
     step: Number | None = None,
     whole: bool = True,
     answers: Sequence[Number] | None = None,
@@ -242,8 +244,10 @@ def candidates(
     base = build("laplace", range=range, sensitivity=sensitivity, epsilon=epsilon, step=step)
     allowed, moved = base.range, base.sensitivity
     query = {"range": allowed, "sensitivity": moved, "epsilon": base.epsilon, "step": base.step}
-    if relation not in (ANY, RECORD):
-        raise InvalidParameter("relation", relation, "is unknown", hint=f"choose {RECORD} or {ANY}")
+    if relation not in (ANY_DATABASE, DATABASE_RECORD):
+        raise InvalidParameter(
+            "relation", relation, "is unknown", hint=f"choose {DATABASE_RECORD} or {ANY_DATABASE}"
+        )
     if answers is None:
         asked = answers_of(allowed, moved, whole=whole)
     else:
@@ -251,8 +255,8 @@ def candidates(
         outside = next((answer for answer in asked if answer not in allowed), None)
         if outside is not None or not asked:
             raise InvalidParameter("answers", outside, f"are not all in the range {allowed}")
-    every = answers is not None or (whole and len(asked) <= MOST and _points(query) == len(asked))
-    found = [_candidate(name, query, relation, asked, names, remap=every) for name in names or TABLE]
+    every = answers is not None or (whole and len(asked) <= MOST_COMPARED and _points(query) == len(asked))
+    found = [_candidate(name, query, relation, asked, names, remap=every) for name in names or SCALAR]
 
     def rank(one: Candidate) -> tuple[bool, float, bool]:
         # `geometric` before `laplace` where the two are the same law
@@ -271,10 +275,10 @@ def _candidate(
     remap: bool,
 ) -> Candidate:
     budget = query["epsilon"]
-    kind = TABLE.get(name)
+    kind = SCALAR.get(name)
     if kind is None:
-        raise UnknownName("mechanism", name, TABLE)
-    held = relation if relation in kind.relations else ANY
+        raise UnknownName("mechanism", name, SCALAR)
+    held = relation if relation in kind.relations else ANY_DATABASE
     if held not in kind.relations:
         return Candidate(name, budget, reason=f"does not keep {relation}")
     try:

@@ -16,12 +16,14 @@ from dpveil.core.array_types import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import SCALE, positive
 from dpveil.core.rationals import exact
+from dpveil.core.registry import SCALAR
 from dpveil.errors import InvalidParameter, UsageError, suggestion
-from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, ScalarMechanism
-from dpveil.noise.bits import SECURE, BitSource, SecureBits, SeededBits, kind_of
+from dpveil.mechanisms.scalar import Geometric, Laplace, ScalarMechanism
+from dpveil.noise.bits import SECURE, BitSource, SecureBits, SeededBits, bits_kind
+from dpveil.numbers.expected_error import build
 
 LEVELS: Final = 1 << 16  # the largest code; codes are from 0 to this
-MOST: Final = 512
+MOST_STEPS: Final = 512
 """Most steps of the lattice of a mechanism with an upper end; beyond, a step is several sensitivities."""
 Codes = Int64[np.ndarray, "records features"]
 Ints = Int64[np.ndarray, "classes features"]
@@ -48,9 +50,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class Moments:
-    """Released values: each class's count, the code of each mean, and each deviation as a fraction of the
-    width.
-    """
+    """Released: each class's count, the code of each mean, each deviation as a share of the width."""
 
     counts: Int64[np.ndarray, " classes"]
     means: Int64[np.ndarray, "classes features"]
@@ -94,7 +94,7 @@ class Deviations:
         It is ⌈√size⌉, or size for squares, rounded up to whole steps. R² is at most n, so for n = m it is not
         exceeded; larger answers are clipped.
         """
-        if not TABLE[self.mechanism].finite_only:
+        if not SCALAR[self.mechanism].finite_only:
             return None
         end = size if self.squared else isqrt(size - 1) + 1
         step = -(-end // most_steps(self.mechanism))
@@ -128,14 +128,14 @@ class Deviations:
 
 def most_steps(name: str) -> int:
     """Return the most steps of the lattice of a mechanism with an upper end."""
-    return min(MOST, TABLE[name].most - 1)
+    return min(MOST_STEPS, int(SCALAR[name].most) - 1)
 
 
 @lru_cache(maxsize=64)
 def _mechanism(name: str, top: int | None, epsilon: Fraction, relation: str) -> ScalarMechanism:
     steps = most_steps(name)
     step = None if top is None or top <= steps else -(-top // steps)
-    made = TABLE[name](range=(0, top), sensitivity=1, epsilon=epsilon, relation=relation, step=step)
+    made = build(name, range=(0, top), sensitivity=1, epsilon=epsilon, relation=relation, step=step)
     made.prepare()
     return made
 
@@ -164,9 +164,7 @@ def root_point(squares: int, reach: int, mechanism: ScalarMechanism) -> int:
 
 
 def square_point(squares: int, reach: int, mechanism: ScalarMechanism) -> int:
-    """Return the point of a lattice from 0 that is nearest squares / reach², exactly, at most its last
-    one.
-    """
+    """Return the point of a lattice from 0 that is nearest squares / reach², exactly, or its last one."""
     step = mechanism.lattice.step
     above, below = squares * step.denominator, reach * reach * step.numerator
     return _at_most_the_end((2 * above + below) // (2 * below), mechanism)
@@ -225,9 +223,7 @@ class Plan:
         return TrueAnswers(mechanism, np.array(points, np.int64)[at.ravel()])
 
     def spreads(self, means: Ints) -> tuple[Ints, Ints]:
-        """Return Σ (u - j)² of every feature of every class about its public code j, and W = max(j, 2^16 -
-        j).
-        """
+        """Return Σ (u - j)² of each feature and class about its public code j, and W = max(j, 2^16 - j)."""
         return squares_about(self.groups, means), np.maximum(means, LEVELS - means)
 
     def release(self, bits: BitSource) -> Moments:
@@ -295,7 +291,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Released are a noisy size of every class (two-sided geometric noise), the mean of every feature in every
     class (Laplace noise on a sum, snapped to the bounds) and its variance or standard deviation, by any
-    mechanism of `dpveil.mechanisms.scalar.TABLE`. Sensitivities depend on nothing private, no true class
+    mechanism of `dpveil.core.registry.SCALAR`. Sensitivities depend on nothing private, no true class
     size among them; the proof is in docs/learning.md. The Gaussian law is a model, not an
     assumption: the guarantee holds for every table.
 
@@ -375,7 +371,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shares, features = plan.moments.shares, len(plan.lower)
         self.guarantee_ = self._guarantee(self._groups() * shares.total(features), bits)
         self.split_ = {"count": shares.count, "mean": shares.mean, "deviation": shares.deviation}
-        self.for_publication_ = kind_of(bits) == SECURE
+        self.for_publication_ = bits_kind(bits) == SECURE
         self._lower, self._upper = plan.lower, plan.upper
         return self._keep(plan.classes, moments, plan.floor)
 
@@ -409,7 +405,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _groups(self) -> int:
         """Check the named choices; return how many added or removed records separate two neighbours."""
-        known: dict[str, Collection[str]] = {"mechanism": TABLE, "neighbours": NEIGHBOURS, "spread": SPREADS}
+        known: dict[str, Collection[str]] = {"mechanism": SCALAR, "neighbours": NEIGHBOURS, "spread": SPREADS}
         for name, choices in known.items():
             if (given := getattr(self, name)) not in choices:
                 hint = f"{suggestion(str(given), choices)}one of {', '.join(choices)}"
@@ -420,9 +416,9 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         clear = ["the bounds, the features' names and all parameters, which are public"]
         if self.classes is None:
             clear.append("which labels occur in the table: they were taken as public")
-        if not TABLE[self.mechanism].finite_only:
+        if not SCALAR[self.mechanism].finite_only:
             clear.append("how long the draws took, which depends a little on the table")
-        if kind_of(bits) != SECURE:
+        if bits_kind(bits) != SECURE:
             clear.append("the noise, to everyone who knows the seed: the model is not for publication")
         covers = f"a Gaussian naive Bayes model; neighbours: {NEIGHBOURS[self.neighbours][1]}"
         scope = Scope(covers, tuple(clear))

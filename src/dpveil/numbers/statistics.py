@@ -1,4 +1,6 @@
-"""Count, mean, standard deviation and histogram of a column: the answer, its sensitivity and its mechanism.
+"""Statistics of a column: the answer, its sensitivity and its mechanism.
+
+These are count, total, mean, standard deviation, histogram, count by category, quantile and median.
 
 Each function returns a `Plan`, which has drawn nothing; `Plan.release` draws. Neighbours are two tables with
 the same number of rows, n, of which one holds another record; n is public. Proofs of the sensitivities are in
@@ -22,8 +24,8 @@ from dpveil.core.guarantee import Distance, Guarantee, Relation, Scope, count_no
 from dpveil.core.rationals import Json, Number, exact, show, to_json, two_digits
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
-from dpveil.mechanisms.scalar.base import RECORD
-from dpveil.noise.bits import SECURE, BitSource, SecureBits, check_bits, kind_of
+from dpveil.mechanisms.scalar.base import DATABASE_RECORD
+from dpveil.noise.bits import SECURE, BitSource, SecureBits, bits_kind, check_bits
 from dpveil.noise.laplace import exp_below
 from dpveil.numbers.columns import as_list, bounds, clip_values, is_missing, number
 from dpveil.numbers.expected_error import answers_of, build, choose, utility
@@ -129,7 +131,7 @@ class Plan:
         alone = self.answers[0] if one and isinstance(self.mechanism, ScalarMechanism) else list(self.answers)
         drawn = self.mechanism.release(alone, source)
         response = float(drawn) if one else tuple(map(float, drawn))
-        public = self.rows, self.guarantee, self.mechanism, kind_of(source), self.edges, self.groups
+        public = self.rows, self.guarantee, self.mechanism, bits_kind(source), self.edges, self.groups
         return Answer(self.query, response, *public)
 
 
@@ -148,7 +150,7 @@ def mean(
     range: Any,  # noqa: A002  the public range of the values
     epsilon: Number,
     mechanism: str | None = None,
-    relation: str = RECORD,
+    relation: str = DATABASE_RECORD,
     missing: Number | None = None,
     step: Number | None = None,
 ) -> Plan:
@@ -180,7 +182,7 @@ def total(
     groups: Iterable[Any] | None = None,
     categories: Sequence[Any] | None = None,
     mechanism: str | None = None,
-    relation: str = RECORD,
+    relation: str = DATABASE_RECORD,
     missing: Number | None = None,
     step: Number | None = None,
 ) -> Plan:
@@ -225,7 +227,7 @@ def count_by(
     by: Iterable[Any] | None = None,
     by_categories: Sequence[Any] | None = None,
     mechanism: str | None = None,
-    relation: str = RECORD,
+    relation: str = DATABASE_RECORD,
 ) -> Plan:
     """Plan private counts of public `categories`, or with a second column `by` of pairs with its categories.
 
@@ -283,7 +285,7 @@ def standard_deviation(
     range: Any,  # noqa: A002  the public range of the values
     epsilon: Number,
     mechanism: str | None = None,
-    relation: str = RECORD,
+    relation: str = DATABASE_RECORD,
     missing: Number | None = None,
     step: Number | None = None,
 ) -> Plan:
@@ -318,7 +320,7 @@ def count(
     above: Number | None = None,
     below: Number | None = None,
     mechanism: str | None = None,
-    relation: str = RECORD,
+    relation: str = DATABASE_RECORD,
 ) -> Plan:
     """Plan a private count of the rows whose value equals a text or number, or is above or below another.
 
@@ -348,7 +350,7 @@ def histogram(
     bins: int | Sequence[Number],
     epsilon: Number,
     mechanism: str | None = None,
-    relation: str = RECORD,
+    relation: str = DATABASE_RECORD,
     missing: Number | None = None,
 ) -> Plan:
     """Plan private counts of public bins: `bins` of equal width, or those between the given edges.
@@ -490,7 +492,7 @@ def _edges(allowed: Range, bins: int | Sequence[Number]) -> tuple[Fraction, ...]
 
 DIGITS: Final = 128  # bits of the largest weight
 OFF: Final = 3  # `exp_below` is too low by less than this many units
-MOST: Final = 1 << 16  # points of the range that may be chosen, at most
+MOST_RANGE_POINTS: Final = 1 << 16  # points of the range that may be chosen, at most
 DEFAULT_POINTS: Final = 1000
 
 
@@ -520,10 +522,10 @@ class RankExponential:
         """The points that may be chosen. Raises `InvalidParameter` for too many."""
         low, width = self.range.low or Fraction(0), self.range.width or Fraction(0)
         count = floor(width / self.step) + 1
-        if not 2 <= count <= MOST:
+        if not 2 <= count <= MOST_RANGE_POINTS:
             hint = f"such as {show(two_digits(width / DEFAULT_POINTS))}"
             raise InvalidParameter(
-                "step", show(self.step), f"leaves {count} points, not 2 to {MOST}", hint=hint
+                "step", show(self.step), f"leaves {count} points, not 2 to {MOST_RANGE_POINTS}", hint=hint
             )
         return tuple(low + place * self.step for place in range(count))
 
@@ -600,7 +602,9 @@ def quantile(
     numbers = [drawn.points[place] for place in nearest]
     covers = f"the {show(share)} quantile of {len(rows)} values, clipped to {allowed}; {REPLACED}"
     clear = (f"the number of rows, {len(rows)}, and the query with its range and step",)
-    guarantee = Guarantee(kind="pure", epsilon=budget, relation=Relation(RECORD), scope=Scope(covers, clear))
+    guarantee = Guarantee(
+        kind="pure", epsilon=budget, relation=Relation(DATABASE_RECORD), scope=Scope(covers, clear)
+    )
     return Plan("quantile", tuple(numbers), len(rows), guarantee, drawn)
 
 

@@ -15,9 +15,9 @@ from dpveil.core.photo import Photo
 from dpveil.core.rationals import to_json
 from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import EYE
-from dpveil.regions.boxes import rounded_box
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.faces import Faces
+from dpveil.regions.given_regions import rounded_box
 from dpveil.regions.other_finders import NonFaceFinder, Rows
 from dpveil.regions.tiling import resize_rgb
 

@@ -20,11 +20,11 @@ from dpveil.core.rationals import to_json
 from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import FACE, Origin
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
-from dpveil.regions.boxes import box_around, box_within, oval_in, rounded_box
 from dpveil.regions.detectors import AUTO, DETECTORS, REMEDY, Detector, check, choose
 from dpveil.regions.finder import Finder, Likeness, Numbers, Order, Seen, reading_order
+from dpveil.regions.given_regions import box_around, box_within, oval_in, rounded_box
 from dpveil.regions.other_finders import ARGUMENTS as WITHOUT
-from dpveil.regions.other_finders import NOTHING
+from dpveil.regions.other_finders import NOTHING_FOUND_HINT
 from dpveil.regions.tiling import (
     Tiling,
     downscale,
@@ -137,7 +137,7 @@ def _separate_doubtful(doubtful: Rows, faces: Rows) -> Rows:
 MARGIN: Final = Fraction(3, 10)
 """Default margin: a detected box covers forehead to chin, without the ears, which reached up to 0.27 of its
 width beyond it where heads are turned (24 photos); above and below, the margin adds hair line and throat."""
-NO_FACE: Final = f"lower {{threshold}}, or {NOTHING}"  # the remedy where no face is found
+NO_FACE: Final = f"lower {{threshold}}, or {NOTHING_FOUND_HINT}"  # the remedy where no face is found
 ARGUMENTS: Final = {"threshold": "threshold", **WITHOUT}  # the arguments that NO_FACE names
 LONG_SIDE: Final = 1920
 LONG_SIDES: Final = range(64, 8193)

@@ -19,11 +19,11 @@ from dpveil.core.region import Region
 from dpveil.core.region_origin import CODE, Origin
 from dpveil.errors import NoRegion, RegionError
 from dpveil.opencv import cv2
-from dpveil.regions.boxes import box_around
 from dpveil.regions.finder import Finder, Order, reading_order
+from dpveil.regions.given_regions import box_around
 from dpveil.regions.tiling import resize_rgb
 
-NOTHING: Final = (
+NOTHING_FOUND_HINT: Final = (
     "give a box with {regions}; {if_none} copy releases it as it is, {method} fill with {regions} whole hides"
     " all of it"
 )
@@ -58,7 +58,7 @@ class NonFaceFinder(Finder):
         """Return what is found, numbered by kind; raises `NoRegion` if nothing is, and `RegionError`."""
         found = self.find(photo)
         if not found:
-            raise NoRegion(self.absence, hint=NOTHING, arguments=ARGUMENTS)
+            raise NoRegion(self.absence, hint=NOTHING_FOUND_HINT, arguments=ARGUMENTS)
         return list(found)
 
     @property

@@ -176,8 +176,7 @@ def cut(image: UInt8[np.ndarray, "h w 3"], rectangle: Any) -> UInt8[np.ndarray, 
     view = cv2.getRotationMatrix2D(middle, angle, 1.0)
     view[:, 2] += np.array(size) / 2 - np.array(middle)
     shape = [max(1, round(side)) for side in size]
-    made: UInt8[np.ndarray, "a b 3"] = cv2.warpAffine(image, view, shape, borderMode=cv2.BORDER_REPLICATE)
-    return made
+    return np.asarray(cv2.warpAffine(image, view, shape, borderMode=cv2.BORDER_REPLICATE))
 
 
 def clear_text(line: UInt8[np.ndarray, "h w 3"]) -> str | None:

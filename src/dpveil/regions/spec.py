@@ -16,7 +16,10 @@ from dpveil.core.region import Box, Region, check_inside
 from dpveil.core.region_origin import WHOLE
 from dpveil.errors import InvalidParameter, NoRegion, UnknownName, suggestion
 from dpveil.io import FORMATS
-from dpveil.regions.boxes import (
+from dpveil.regions.eyes import Eyes
+from dpveil.regions.faces import Faces
+from dpveil.regions.finder import Finder, Order
+from dpveil.regions.given_regions import (
     OBJECTS,
     GivenBox,
     GivenRegion,
@@ -25,9 +28,6 @@ from dpveil.regions.boxes import (
     mask_of_array,
     mask_of_file,
 )
-from dpveil.regions.eyes import Eyes
-from dpveil.regions.faces import Faces
-from dpveil.regions.finder import Finder, Order
 from dpveil.regions.other_finders import Codes
 from dpveil.regions.text import Plates, Text
 
@@ -48,7 +48,7 @@ class Whole(Finder):
         return [Region.whole(photo)]
 
 
-TABLE: Final[dict[str, Finder]] = {
+NAMED_FINDERS: Final[dict[str, Finder]] = {
     "whole": Whole(),
     "faces": Faces(),
     "text": Text(),
@@ -79,9 +79,9 @@ none is, one of `LAST`, or else refuse.
 def parse(spec: object) -> Finder:
     """Return the finder for `spec`, checked as far as possible without a photo.
 
-    Accepts the names of `TABLE`; a box as "x,y,w,h", four integers or `Box`; a box around what is no face as
-    "object:x,y,w,h", which methods that replace faces fill with grey; a mask as the path of an image file or
-    an array of booleans or uint8 levels (128 to 255 are protected); a `Region`; a finder. Raises
+    Accepts the names of `NAMED_FINDERS`; a box as "x,y,w,h", four integers or `Box`; a box around what is no
+    face as "object:x,y,w,h", which methods that replace faces fill with grey; a mask as the path of an image
+    file or an array of booleans or uint8 levels (128 to 255 are protected); a `Region`; a finder. Raises
     `UnknownName`, `InvalidParameter`, `UsageError` if a face detector is missing, and for masks `PhotoError`
     or `NoRegion`.
 
@@ -118,7 +118,7 @@ def split_choices(spec: Spec) -> Sequence[Spec]:
     (['faces', 'text'], ['+3,4,5,6'])
     """
     names = [name.strip() for name in spec.split(JOIN)] if isinstance(spec, str) else []
-    return names if len(names) > 1 and all(name in (*TABLE, DETECTED) for name in names) else [spec]
+    return names if len(names) > 1 and all(name in (*NAMED_FINDERS, DETECTED) for name in names) else [spec]
 
 
 def search(
@@ -179,8 +179,8 @@ def last_of(if_none: str | None) -> str | None:
 
 def _parse_text(text: str) -> Finder:
     name = text.strip()
-    if name in TABLE:
-        return TABLE[name]
+    if name in NAMED_FINDERS:
+        return NAMED_FINDERS[name]
     if name == DETECTED:
         hint = "name its ONNX file with {model}"
         raise InvalidParameter("detector model", None, "is missing", hint=hint, arguments={"model": "model"})
@@ -192,7 +192,7 @@ def _parse_text(text: str) -> Finder:
         return mask_of_file(name)
     if "," in name or name[:1] in set("+-0123456789"):
         return asked_box(name)
-    raise UnknownName("regions", text, TABLE, hint=f"{suggestion(name, TABLE)}choose {FORMS}")
+    raise UnknownName("regions", text, NAMED_FINDERS, hint=f"{suggestion(name, NAMED_FINDERS)}choose {FORMS}")
 
 
 def _number_regions(regions: list[Region]) -> list[Region]:

@@ -22,7 +22,7 @@ from dpveil.core.rationals import to_json
 from dpveil.core.region_origin import LIKE, PLATE, TEXT
 from dpveil.errors import RegionError, UsageError
 from dpveil.opencv import cv2
-from dpveil.regions.boxes import box_around
+from dpveil.regions.given_regions import box_around
 from dpveil.regions.other_finders import NonFaceFinder, Rows, merge_boxes
 from dpveil.regions.recogniser import (
     INSTALL,

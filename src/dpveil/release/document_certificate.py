@@ -14,12 +14,12 @@ from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import PUBLISHABLE, Envelope, Signature, parse, this_tool
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.rationals import Json
-from dpveil.core.received import Check, Hash, between, one_of, read_object
 from dpveil.core.region_origin import FACE, LINKED, TEXT
+from dpveil.core.strict_json import Check, Hash, between, one_of, read_object
 from dpveil.errors import INTACT, CertificateError, InvalidParameter, UnsupportedRelation
 from dpveil.io.document import DPI, Sheet
 from dpveil.release.keys import PublicKey
-from dpveil.release.words import in_short, kind_of, passed_notes
+from dpveil.release.words import in_short, passed_notes, request_kind
 
 MOST_BYTES: Final = 1 << 26  # largest certificate of a document, in bytes
 MOST_PAGES: Final = 2000  # most pages of one document
@@ -142,7 +142,7 @@ class DocumentCertificate(Envelope):
             yield f"{pages_text(numbers)}: {note}"
         legible = []  # pages of which faces were asked for, and nothing that covers text
         for page in drawn:
-            asked = [kind_of(text) for text in page.certificate.request]
+            asked = [request_kind(text) for text in page.certificate.request]
             whole = any(region.origin.fallback for region in page.certificate.regions)
             if FACE in asked and TEXT not in asked and not whole:
                 legible.append(page.number)
@@ -222,7 +222,7 @@ def nothing_of(missing: Sequence[str]) -> str:
     >>> nothing_of(["faces", "text", "text threshold=0.5"])
     'no face or text'
     """
-    kinds = dict.fromkeys(kind_of(text) or text.partition(" ")[0] for text in missing)
+    kinds = dict.fromkeys(request_kind(text) or text.partition(" ")[0] for text in missing)
     return f"no {' or '.join(kinds)}"
 
 

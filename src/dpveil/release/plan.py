@@ -12,8 +12,8 @@ from typing import Any, Final, cast
 from dpveil.assets.reference import terms_of
 from dpveil.catalogue import build
 from dpveil.core.certificate import MOST_REGIONS, OTHERS, UNPROTECTED, Certificate
-from dpveil.core.envelope import Aside, notes_with_options
 from dpveil.core.guarantee import Guarantee, count_noun, strength_text
+from dpveil.core.notes import Aside, notes_with_options
 from dpveil.core.photo import Photo
 from dpveil.core.rationals import Json
 from dpveil.core.region import Box, CoverageDigests, Region
@@ -21,19 +21,20 @@ from dpveil.core.region_origin import BOX, FACE
 from dpveil.errors import BudgetRefused, InvalidParameter, NoRegion, RegionError, TooNear, UsageError
 from dpveil.io import Source, read
 from dpveil.mechanisms.method import Method, Placement
-from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
+from dpveil.noise.bits import BitSource, SecureBits, bits_kind, check_bits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.chroma import keep_blocks
 from dpveil.regions.finder import Order
-from dpveil.regions.other_finders import ARGUMENTS, NOTHING, NonFaceFinder
+from dpveil.regions.other_finders import ARGUMENTS, NOTHING_FOUND_HINT, NonFaceFinder
 from dpveil.regions.spec import JOIN, last_of, passes_over, split_choices
 from dpveil.release import words
 from dpveil.release.explain import Explanation, explain_region
+from dpveil.release.payment import Budget, check_payment, pay
 from dpveil.release.quote import NO_ACCOUNTANT, Quote, require_strength
-from dpveil.release.saving import Budget, Release, check_payment, pay
+from dpveil.release.saving import Release
 
-COVER: Final = "fill"
+DEFAULT_WITHOUT_FACES: Final = "fill"
 """The default method where nothing but text and the like is to be replaced: it costs nothing."""
 
 
@@ -42,8 +43,8 @@ def choose_method(
 ) -> tuple[Method, tuple[Finder, ...]]:
     """Return the method and the finders, as it uses them.
 
-    Without a method it is `COVER` if all regions are text and the like, and else `catalogue.DEFAULT`. Raises
-    as `build`, `parse` and `Method.accepts`.
+    Without a method it is `DEFAULT_WITHOUT_FACES` if all regions are text and the like, and else
+    `catalogue.DEFAULT`. Raises as `build`, `parse` and `Method.accepts`.
     """
     finders = None if regions is None or method or parameters else [parse(spec) for spec in as_specs(regions)]
     made = build(default_method(finders) if finders else method, parameters)
@@ -54,7 +55,8 @@ def choose_method(
 
 def default_method(finders: Sequence[Finder]) -> str | None:
     """Return the name of the default method for these regions; None for `catalogue.DEFAULT`."""
-    return COVER if finders and all(isinstance(finder, NonFaceFinder) for finder in finders) else None
+    without_faces = finders and all(isinstance(finder, NonFaceFinder) for finder in finders)
+    return DEFAULT_WITHOUT_FACES if without_faces else None
 
 
 def as_specs(regions: Spec | Sequence[Spec]) -> list[Spec]:
@@ -94,7 +96,8 @@ def _refusal(errors: Sequence[NoRegion], found: bool, passing: bool) -> NoRegion
     error, *more = errors
     if passing and more:
         message = ", and ".join(dict.fromkeys(each.message for each in errors))
-        hint = NOTHING.replace(" copy", f" {OTHERS}{JOIN}copy")  # one that finds something is enough
+        # one that finds something is enough
+        hint = NOTHING_FOUND_HINT.replace(" copy", f" {OTHERS}{JOIN}copy")
         return NoRegion(message, hint=hint, arguments=ARGUMENTS)
     if not found:
         return error
@@ -244,7 +247,7 @@ class Plan:
                 raise BudgetRefused("an unprotected copy cannot be paid from a budget", hint=hint)
             _, blocks = keep_blocks(self.photo, self.photo.image, ())
             return Release(self.photo.image, self._certificate(None, "none"), self.remarks, blocks=blocks)
-        certificate = self._certificate(self.quote, kind_of(source))
+        certificate = self._certificate(self.quote, bits_kind(source))
         if self.photo.blocks is not None:
             self.photo.blocks()  # of a JPEG that cannot be written again nothing is paid for
         paid = None if ledger is None else pay(ledger, subject, key, certificate, self.coverage, **more)

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dpveil.core.array_types import UInt8
 from dpveil.core.certificate import MANIFEST, Certificate, Output
 from dpveil.core.envelope import MOST_BYTES, Sealed, parse
-from dpveil.core.guarantee import Guarantee, count_noun
+from dpveil.core.guarantee import count_noun
 from dpveil.core.jpeg_blocks import JpegBlocks
-from dpveil.core.region import CoverageDigests
 from dpveil.core.urls import Url
-from dpveil.errors import INTACT, CertificateError, InvalidParameter, OutputError, PhotoError
+from dpveil.errors import INTACT, CertificateError, OutputError, PhotoError
 from dpveil.io import (
     FORMATS,
     MAX_PIXELS,
@@ -41,95 +39,13 @@ from dpveil.io.names import check_path, show_path
 from dpveil.io.screening import format_name
 from dpveil.io.unreadable import Refused
 from dpveil.io.writing import only_picture, sha256_of
-from dpveil.noise.bits import SECURE, SEEDED, BitSource, kind_of
 from dpveil.release.keys import SigningKey, signing_key
+from dpveil.release.payment import Payment
 
 if TYPE_CHECKING:
     import PIL.Image
 
     from dpveil.release.marking import Marker
-
-
-class Payment(Protocol):
-    """A debit for one release, as `dpveil.ledger.Reservation` once it is committed."""
-
-    def stored(self, sha256: str) -> None:
-        """Note the SHA-256 of a file of the release, before that file gets its name."""
-
-
-class Budget(Protocol):
-    """What pays for releases, as `dpveil.ledger.Ledger`."""
-
-    def debit(
-        self,
-        subject: str,
-        guarantee: Guarantee,
-        key: str | bytes,
-        *,
-        again: bool = False,
-        covered: CoverageDigests | None = None,
-        other_regions: bool = False,
-    ) -> Payment:
-        """Debit a release for good, or raise `BudgetRefused`, `AlreadyPaid` or `LedgerError`.
-
-        On return the debit survives a loss of power, and bits may be drawn.
-        """
-
-
-def check_payment(
-    ledger: Budget | None,
-    subject: str | None,
-    key: str | bytes | None,
-    bits: BitSource,
-    *,
-    again: bool = False,
-    other_regions: bool = False,
-) -> None:
-    """Raise `InvalidParameter` unless these arguments of a release belong together.
-
-    With a ledger all bits but secure ones are refused: whoever knows a seed undoes the release, whatever was
-    paid, and of other sources nothing is known.
-    """
-    if ledger is None:
-        named = {"subject": subject is not None, "key": key is not None}
-        for name, given in {**named, "again": again, "other_regions": other_regions}.items():
-            if given:
-                raise InvalidParameter(name, None, "is given without a ledger", hint="give a ledger, too")
-        return
-    if not callable(getattr(ledger, "debit", None)):
-        hint = 'give an object with the method debit, such as dpveil.Ledger("sqlite:///budget.db")'
-        raise InvalidParameter("ledger", type(ledger).__name__, "is not a ledger", hint=hint)
-    if subject is None:
-        raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
-    if (kind := kind_of(bits)) != SECURE:
-        reason = "is reproducible" if kind == SEEDED else "is not known to be secure"
-        problem = f"{reason}, and no budget pays for that"
-        raise InvalidParameter("bits", type(bits).__name__, problem, hint="leave out bits, or the ledger")
-
-
-def pay(
-    ledger: Budget,
-    subject: str | None,
-    key: str | bytes | None,
-    certificate: Certificate,
-    covered: CoverageDigests | None,
-    *,
-    again: bool = False,
-    other_regions: bool = False,
-) -> Payment:
-    """Debit the total of a certificate for good; on return, bits may be drawn.
-
-    `covered` is the photo and what is covered of it. Without a key, the work unit is the photo's content with
-    these settings, and every call draws it again; with one, only `again` does once it was stored.
-    """
-    total = certificate.composition
-    if subject is None or total is None or covered is None:
-        raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
-    if key is None:
-        settings = json.dumps(certificate.settings, sort_keys=True).encode()
-        # the photo's content and the settings, of which a ledger keeps an HMAC only
-        key, again = hashlib.sha256(hashlib.sha256(settings).digest() + covered.photo).digest(), True
-    return ledger.debit(subject, total, key, again=again, covered=covered, other_regions=other_regions)
 
 
 MORE: Final = "the image file holds more than a picture, or is not as dpveil writes it"
@@ -219,19 +135,6 @@ def image_path(path: Path) -> Path | None:
     return path.with_name(name) if name.strip(".") else None
 
 
-HEADS: Final = ((0, b"\x1aE\xdf\xa3"), (8, b"AVI "), (0, b"\x00\x00\x01\xba"))
-"""Offset and bytes at the start of Matroska, AVI and MPEG files; those of MP4 are told from pictures."""
-BRANDS: Final = (b"isom", b"iso2", b"iso4", b"iso5", b"iso6", b"mp41", b"mp42", b"avc1", b"M4V ", b"qt  ")
-"""Brands of MP4 and MOV files that are clips, where those of HEIC and AVIF are pictures."""
-
-
-def is_clip_head(head: bytes) -> bool:
-    """Whether a file that begins so is a clip."""
-    if head[4:8] == b"ftyp":
-        return head[8:12] in BRANDS
-    return any(head[start : start + len(text)] == text for start, text in HEADS)
-
-
 def is_clip(path: Path) -> bool:
     """Whether a path has the name of a clip in one of `CLIPS`, or that of the certificate of one.
 
@@ -240,12 +143,6 @@ def is_clip(path: Path) -> bool:
     """
     clip = image_path(path)
     return clip is not None and clip.suffix.lower() in CLIPS
-
-
-def is_release(path: Path) -> bool:
-    """Whether a path of an image, or of a certificate, is one of a release: its certificate is there."""
-    image = image_path(path)
-    return image is not None and is_present(certificate_path(image))
 
 
 def read_certificate(image: Path, kind: type[Sealed]) -> Sealed:
@@ -322,15 +219,15 @@ class Release:
         *,
         replace: bool = False,
         sign: SigningKey | str | Path | None = None,
-        **more: Any,
+        mark: Marker | None = None,
+        metadata: Mapping[str, str] = NO_TEXTS,
     ) -> Certificate:
-        """Write both files as `save` does; return the certificate that was written, with its `output`.
-
-        `more` are "mark" and "metadata".
-        """
+        """Write both files as `save` does, which returns paths; return the certificate, with its `output`."""
         target = Path(check_path(path, "give the name of a file, such as private.png"))
         key = None if sign is None else signing_key(sign)
-        contents, certificate = self.encode_with_certificate(format_of(target), sign=key, **more)
+        contents, certificate = self.encode_with_certificate(
+            format_of(target), sign=key, mark=mark, metadata=metadata
+        )
         text = certificate.to_text().encode()
         if len(text) > MOST_BYTES:
             problem = f"cannot write {show_path(target)}: its certificate has more than {MOST_BYTES:,} bytes"
@@ -381,8 +278,7 @@ def remove_leftovers(folder: Path) -> None:
     """Complete or remove what killed processes left in `folder`.
 
     If the image of a certificate still has its temporary name, it gets its own; all other temporary files are
-    deleted. Waits for another process that writes there, and does nothing if the folder cannot be
-    locked.
+    deleted. Waits for another process that writes there; does nothing if the folder cannot be locked.
     """
     if not leftovers(folder):
         return

@@ -1,6 +1,4 @@
-"""Verifies that a saved release matches its certificate; without trusted signatures, this detects
-inconsistency, not forgery.
-"""
+"""Verifies that a release matches its certificate: unsigned, this shows inconsistency, not forgery."""
 
 from __future__ import annotations
 

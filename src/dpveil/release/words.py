@@ -11,8 +11,8 @@ from typing import Final
 
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import SEEDED
-from dpveil.core.envelope import Aside, Note
 from dpveil.core.guarantee import Guarantee, count_noun, pixels
+from dpveil.core.notes import Aside, Note
 from dpveil.core.rationals import show
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.core.region_origin import (
@@ -39,11 +39,11 @@ from dpveil.core.region_origin import (
 )
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
-from dpveil.mechanisms.pixel.baselines import Fill
-from dpveil.regions.boxes import asked_box
+from dpveil.mechanisms.pixel.common_practice import Fill
 from dpveil.regions.finder import Selection
+from dpveil.regions.given_regions import asked_box
 
-LOW: Final = {
+LOW_STRENGTH: Final = {
     "weak": (
         "WEAK PROMISE: whoever can name two possible originals can mostly tell which one it was, or in a"
         " few cases for certain (see dpveil explain)"
@@ -186,7 +186,7 @@ def cautions(
 
 def total_warnings(total: Guarantee) -> tuple[str, ...]:
     """Return the warnings about a photo's total guarantee."""
-    said = LOW.get(strength(total), "") if total.formal else HEURISTIC
+    said = LOW_STRENGTH.get(strength(total), "") if total.formal else HEURISTIC
     return tuple(text for text in (said, large_delta_warning(total)) if text)
 
 
@@ -490,10 +490,10 @@ BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes
 MOST_NAMED: Final = 8  # most faces that a sentence names
 
 
-def kind_of(text: str) -> str:
+def request_kind(text: str) -> str:
     """Return the kind of region that a request asks for; empty for a finder's own.
 
-    >>> kind_of("faces except=2"), kind_of("object:1,2,3,4"), kind_of("signs")
+    >>> request_kind("faces except=2"), request_kind("object:1,2,3,4"), request_kind("signs")
     ('face', 'object', '')
     """
     if text.partition(" ")[0] == FACES:

@@ -27,7 +27,7 @@ class JSONResponse(responses.JSONResponse):
         return encode_json(content)
 
 
-def refusal(error: DPVeilError) -> Response:
+def refusal_response(error: DPVeilError) -> Response:
     return problem_response(problem(error))
 
 

@@ -15,20 +15,21 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from dpveil.errors import DPVeilError, InvalidParameter
+from dpveil.release.saving import SUFFIX
 from dpveil.service import schemas
 from dpveil.service.answers import (
     JSONResponse,
     job_json,
     problem_response,
-    refusal,
+    refusal_response,
     release_text,
     result_response,
 )
 from dpveil.service.guard import FAILURE, Rates, RequestLoad, UploadMemory
 from dpveil.service.jobs import Jobs, Order
 from dpveil.service.keys import LOCAL, Caller, KeyFile
-from dpveil.service.log import Metrics
-from dpveil.service.problems import CONCERNS, SETTINGS, ServiceError, kind_of, problem
+from dpveil.service.metrics import Metrics
+from dpveil.service.problems import CONCERNS, SETTINGS, ServiceError, error_kind, problem
 from dpveil.service.store import DONE, Result
 from dpveil.service.uploads import of_query, receive
 
@@ -44,8 +45,6 @@ IDEMPOTENCY_KEY: Final = re.compile(r"^[\x21-\x7e]{1,255}$")
 ASYNCHRONOUS: Final = "respond-async"
 CHUNK: Final = 1 << 20
 """Bytes of an image that are sent at a time, so that none has to be in memory as a whole."""
-CERTIFICATE: Final = ".certificate.json"
-"""What is behind the name of an image in that of its certificate, as on a disk."""
 MEDIA: Final = {
     **{name: f"image/{name}" for name in ("png", "jpeg", "webp", "tiff", "bmp")},
     "pdf": "application/pdf",
@@ -202,7 +201,7 @@ async def image(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A00
 async def certificate(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002
     """Return the certificate of a release as the file that `dpveil verify` reads."""
     made = await finished_release(parts.jobs, caller, id)
-    return Response(made.certificate, headers=_download_header(made, CERTIFICATE), media_type=schemas.JSON)
+    return Response(made.certificate, headers=_download_header(made, SUFFIX), media_type=schemas.JSON)
 
 
 def _download_header(result: Result, ending: str = "") -> dict[str, str]:
@@ -274,19 +273,17 @@ async def answer_plan(request: Request, parts: Parts, caller: Caller, do: str) -
     ),
 )
 async def explain(request: Request, parts: Using, caller: Asking) -> Response:
-    """State what a method promises for a region of a size: the query has its parameters, size and
-    channels.
-    """
+    """State what a method promises for a region: the query has its parameters, size and channels."""
     try:
         settings = of_query(request.query_params.multi_items())
         with parts.jobs.under_way.count(caller):
             return JSONResponse(await parts.jobs.ask("explain", settings))
     except DPVeilError as error:
-        if CONCERNS.get(kind_of(error)) != SETTINGS:
+        if CONCERNS.get(error_kind(error)) != SETTINGS:
             raise
         works = f"a query that works is {schemas.TRY}, and /openapi.json has all parameters"
         hint = f"{error.hint}; {works}" if error.hint else works
-        raise ServiceError(kind_of(error), error.message, hint=hint) from error
+        raise ServiceError(error_kind(error), error.message, hint=hint) from error
 
 
 @router.get("/v1/methods", **address("methods", {200: ("The methods.", Object)}, ASKING))
@@ -315,7 +312,7 @@ async def figures(parts: Using, caller: Asking) -> Response:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    return refusal(error if isinstance(error, DPVeilError) else FAILURE)
+    return refusal_response(error if isinstance(error, DPVeilError) else FAILURE)
 
 
 async def _http(request: Request, error: Any) -> Response:

@@ -1,6 +1,4 @@
-"""What every request passes: by which name and from which page it comes, what each key may have under way,
-and what every answer carries.
-"""
+"""Checks of every request: its name and page, what its key has under way, and what answers carry."""
 
 from __future__ import annotations
 
@@ -17,12 +15,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpveil.errors import DPVeilError
 from dpveil.service import log
-from dpveil.service.answers import refusal
+from dpveil.service.answers import refusal_response
 from dpveil.service.keys import Caller
-from dpveil.service.log import Metrics
+from dpveil.service.limits import Limits
+from dpveil.service.metrics import Metrics
 from dpveil.service.page.files import PAGES, PATHS
 from dpveil.service.problems import ServiceError, busy
-from dpveil.service.settings import Limits
 
 
 class Rates:
@@ -136,11 +134,11 @@ class Guard:
             self._check(scope)
             await self.app(scope, receive, answer)
         except DPVeilError as error:
-            await refusal(error)(scope, receive, answer)
+            await refusal_response(error)(scope, receive, answer)
         except Exception:  # noqa: BLE001  logged with its type and place; the client learns nothing of it
             log.error("request")
             if not status:  # else uvicorn closes the connection of an answer that broke off
-                await refusal(FAILURE)(scope, receive, answer)
+                await refusal_response(FAILURE)(scope, receive, answer)
         finally:
             self._note(scope, status, seconds)
 

@@ -27,7 +27,7 @@ from dpveil.service import log
 from dpveil.service.budget import Budget
 from dpveil.service.guard import FAILURE, ActiveRequests, RequestLoad
 from dpveil.service.keys import Caller
-from dpveil.service.log import Metrics
+from dpveil.service.limits import MOST_NOTES, Limits
 from dpveil.service.media import FORMATS as MEDIA
 from dpveil.service.media import (
     certificate_of,
@@ -37,18 +37,18 @@ from dpveil.service.media import (
     stated_file,
     work_folder,
 )
+from dpveil.service.metrics import Metrics
 from dpveil.service.problems import (
     Lost,
     NotKept,
     ServiceError,
     WorkerEnded,
     busy,
-    kind_of,
+    error_kind,
     lost_if,
     problem,
     status_of,
 )
-from dpveil.service.settings import MOST_NOTES, Limits
 from dpveil.service.store import Result, Store
 from dpveil.service.workers import Worker, Workers
 
@@ -216,7 +216,7 @@ class Jobs:
 
     async def _note_failure(self, id_: str, error: DPVeilError) -> None:
         """Note why a result was not made; what cannot be noted now, as on a full disk, is swept later."""
-        log.write("failed", kind=kind_of(error), status=status_of(error))
+        log.write("failed", kind=error_kind(error), status=status_of(error))
         with suppress(NotKept):
             await self.results(self.store.fail, id_, json.dumps(problem(error)))
 

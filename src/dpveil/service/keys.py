@@ -16,8 +16,8 @@ from dpveil.errors import InvalidParameter, UsageError, suggestion
 from dpveil.io import write_together
 from dpveil.io.names import show_path
 from dpveil.ledger.limits import check_subject, is_under
+from dpveil.service.limits import MOST_PARALLEL, PARALLEL
 from dpveil.service.problems import ServiceError, busy
-from dpveil.service.settings import MOST_PARALLEL, PARALLEL
 
 KEY: Final = re.compile(r"dpveil_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 """The form of a key: a number that may be shown, and the secret."""

@@ -13,11 +13,12 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 
-from dpveil.core.envelope import Aside, Envelope
+from dpveil.core.envelope import Envelope
+from dpveil.core.notes import Aside
 from dpveil.errors import DPVeilError, UsageError
-from dpveil.io.screening import format_name
-from dpveil.release.saving import certificate_path, is_clip_head
-from dpveil.service.settings import Request
+from dpveil.io.screening import format_name, is_clip_head
+from dpveil.release.saving import certificate_path
+from dpveil.service.request_settings import Request
 
 if TYPE_CHECKING:
     from dpveil.batch.report import Entry

@@ -92,14 +92,14 @@ def refusal(told: Mapping[str, Any]) -> ServiceError:
     return ServiceError(known, str(told.get("message"))[:4000], hint=str(told.get("hint"))[:4000])
 
 
-def kind_of(error: DPVeilError) -> str:
+def error_kind(error: DPVeilError) -> str:
     """Return the name of an error's class, which a problem states as its type."""
     return error.kind if isinstance(error, ServiceError) else type(error).__name__
 
 
 def status_of(error: DPVeilError) -> int:
     """Return the HTTP status of an error; that of the nearest known class for one of another package."""
-    kinds = (kind_of(error), *(kind.__name__ for kind in type(error).__mro__))
+    kinds = (error_kind(error), *(kind.__name__ for kind in type(error).__mro__))
     return next((STATUS[kind] for kind in kinds if kind in STATUS), 500)
 
 
@@ -109,7 +109,7 @@ def problem(error: DPVeilError, status: int | None = None) -> dict[str, Any]:
     >>> problem(ServiceError("NotFound", "there is no such release"))["status"]
     404
     """
-    kind, status = kind_of(error), status or status_of(error)
+    kind, status = error_kind(error), status or status_of(error)
     after = getattr(error, "after", None) or (LEDGER_SECONDS if status == STATUS["LedgerError"] else None)
     return {
         "type": f"urn:dpveil:error:{kind}",

@@ -25,9 +25,9 @@ from dpveil.service.budget import Budget
 from dpveil.service.guard import Guard, Rates, UploadMemory
 from dpveil.service.jobs import Jobs
 from dpveil.service.keys import KeyFile
-from dpveil.service.log import Metrics
+from dpveil.service.limits import Limits
+from dpveil.service.metrics import Metrics
 from dpveil.service.page.routes import page_router
-from dpveil.service.settings import Limits
 from dpveil.service.store import MEMORY, Store
 from dpveil.service.workers import USUAL, Workers
 

@@ -21,8 +21,8 @@ from typing import Any, Final
 from dpveil.errors import OutputError
 from dpveil.io.names import show_path
 from dpveil.ledger.database import Foreign, migrate, transaction
+from dpveil.service.limits import Limits
 from dpveil.service.problems import ServiceError
-from dpveil.service.settings import Limits
 
 SLACK: Final = 8 << 20
 """Bytes for a release besides: the database's log of earlier changes is this long at most."""

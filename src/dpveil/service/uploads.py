@@ -16,8 +16,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from dpveil.errors import UsageError
 from dpveil.service.guard import RequestLoad
+from dpveil.service.limits import Limits
 from dpveil.service.problems import ServiceError
-from dpveil.service.settings import Limits
 
 FORM: Final = 'send multipart/form-data with the parts "photo" and, if you like, "settings"'
 WHOLE: Final = re.compile(r"[-+]?[0-9]{1,18}")

@@ -23,12 +23,13 @@ from dpveil.processes import MOST_JSON, Answering, Channel, answer
 from dpveil.release.explain import explain
 from dpveil.release.plan import Plan, plan, plan_json, size_of
 from dpveil.service import media
+from dpveil.service.limits import MOST_NOTES
 from dpveil.service.page import plan_details as page
-from dpveil.service.settings import MOST_NOTES, OWN, SEARCH, WORDS, Request
+from dpveil.service.request_settings import COMMON, SEARCH, WORDS, Request
 
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_NO_NEW_PRIVS: Final = 38
-SPOKEN: Final = {name: name for name in (*OWN, *SEARCH)} | WORDS
+SPOKEN: Final = {name: name for name in (*COMMON, *SEARCH)} | WORDS
 """Words for arguments in messages: names of settings, where the command line has options."""
 DRAW_BYTES: Final = 36
 """Bytes of memory that the draw of one level takes, rounded up: measured for blocks of one pixel."""
@@ -137,9 +138,7 @@ def _notes(remarks: Sequence[str]) -> list[Json]:
 
 
 def _room(planned: Plan) -> int:
-    """Return the bytes that image, certificate and notes have at most: no format needs twice the levels, and
-    the rows of some are padded.
-    """
+    """Return the most bytes of image, certificate and notes: at most twice the levels, and padded rows."""
     height, width, channels = planned.photo.image.shape
     return int(2 * height * width * channels + 8 * height + (1 << 20) + (1 << 14) * len(planned.regions))
 

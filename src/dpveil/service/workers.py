@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from dpveil.errors import OutputError
 from dpveil.processes import Child, Ended, Pool
+from dpveil.service.limits import Limits
 from dpveil.service.problems import ServiceError, WorkerEnded, busy, refusal
-from dpveil.service.settings import Limits
 
 TARGET: Final = "dpveil.service.worker:serve"  # what a worker runs
 USUAL: Final = (os.cpu_count() or 1) + 1

@@ -22,7 +22,7 @@ from dpveil.noise.gaussian import discrete_gaussian
 
 UNIT: Final = 1 << 10  # l2 norm of the ballot of a person whose photos all vote alike
 REPLACED: Final = 2 * UNIT**2
-"""Most that replacing a person changes the sum of ballots by, as a squared L2 norm (docstring above)."""
+"""Most that replacing a person changes the sum of ballots by, as a squared L2 norm (`ballot`)."""
 FINEST: Final = 1 << 12  # embeddings are whole numbers from 0 to this
 BATCH: Final = 1024
 
@@ -49,6 +49,13 @@ def ballot(choices: Int64[np.ndarray, " p"], candidates: int) -> Votes:
     """Return the ballot of one person whose photos choose these candidates: its L2 norm is at most `UNIT`.
 
     Someone without photos has an empty ballot.
+
+    *Bound.* A person's photos vote for one candidate each, c_j of them for candidate j. Their ballot is v_j =
+    ⌊UNIT·c_j / √(Σ c²)⌋, computed by an integer square root. So v_j ≥ 0 and Σ v_j² ≤ UNIT², however many
+    photos there are. Where one person is replaced with all photos, the sum of ballots changes by v - w with
+    ‖v - w‖² = ‖v‖² + ‖w‖² - 2·v·w ≤ 2·UNIT², as no entry is negative. Nobody else's ballot changes: a photo's
+    vote is a function of that photo and of the public candidates, and as `nearest` is exact, it does not
+    depend on which other photos are compared in the same product of matrices. ∎
 
     >>> ballot(np.array([1, 1, 1]), 3).tolist(), ballot(np.array([0, 2]), 3).tolist()
     ([0, 1024, 0], [724, 0, 724])
@@ -86,7 +93,7 @@ def shares(votes: Votes, threshold: float) -> Float64[np.ndarray, " k"]:
     return above / above.sum() if above.any() else np.full(len(votes), 1 / len(votes))
 
 
-MOST_COORDINATES: Final = 4096  # most coordinates of a code: distances are exact up to that (`votes.nearest`)
+MOST_COORDINATES: Final = 4096  # most coordinates of a code: distances are exact up to that (`nearest`)
 
 
 @dataclass(frozen=True, eq=False)

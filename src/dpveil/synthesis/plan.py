@@ -74,7 +74,7 @@ class SetPlan:
 
     *Proof.* Neighbours have the same number of people, of whom one is replaced with all photos, by any other
     photos or by none. Given the candidates, the votes of neighbours differ by at most Δ² = 2·UNIT²
-    (`votes`), so a round with discrete Gaussian noise of variance parameter V is Δ²/(2V)-zCDP (Canonne,
+    (`ballot`), so a round with discrete Gaussian noise of variance parameter V is Δ²/(2V)-zCDP (Canonne,
     Kamath & Steinke 2020, theorem 14). Candidates of later rounds, and the pictures, are functions of noisy
     votes, public models and fresh bits. So all rounds are ρ-zCDP with ρ = rounds · Δ²/(2V), by adaptive
     composition (Bun & Steinke 2016, lemma 2.3). V is rounded up to a whole number, so ρ is at most

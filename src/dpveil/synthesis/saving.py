@@ -18,14 +18,14 @@ from dpveil.core.certificate import SEEDED
 from dpveil.core.envelope import PUBLISHABLE, Envelope, Signature, this_tool
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.rationals import Json
-from dpveil.core.received import Hash, Parameters, one_of, read_object
+from dpveil.core.strict_json import Hash, Parameters, one_of, read_object
 from dpveil.errors import INTACT, CertificateError, OutputError
 from dpveil.io import encode, is_present, make_folder, read_untrusted, write_together
 from dpveil.io.folders import DATA_SET
 from dpveil.io.names import escape_text, show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.writing import only_picture
-from dpveil.noise.bits import SECURE, BitSource, kind_of
+from dpveil.noise.bits import SECURE, BitSource, bits_kind
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.synthesis.plan import ACCOUNTANT, SHEET, SetPlan, picture_name
 
@@ -156,7 +156,7 @@ def save(
     files = {picture_name(number): encode(picture, "png") for number, picture in enumerate(pictures, 1)}
     files[SHEET] = encode(sheet(pictures), "png")
     hashes = {name: hashlib.sha256(contents).hexdigest() for name, contents in files.items()}
-    certificate = SetCertificate(plan=plan, bits=kind_of(bits), files=hashes)
+    certificate = SetCertificate(plan=plan, bits=bits_kind(bits), files=hashes)
     make_folder(folder)
     written = [(folder / DATA_SET, certificate.to_text().encode())]
     written += [(folder / name, data) for name, data in files.items()]

@@ -1,4 +1,8 @@
-"""Clips: analysed once, each person drawn once, and frames rendered from what was drawn (docs, "Clips")."""
+"""Clips: analysed once, each person drawn once, and frames rendered from what was drawn (docs, "Clips").
+
+Its road: `make_plan` (tracks are found, by `tracks`) → `plan` and `quote` (what it costs) → `render_job`
+(paid, then drawn by `track_draws`, then shown by `frame_renderer` and written by `writing`) → `certificate`.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -16,8 +16,8 @@ from dpveil.catalogue import method_from_certificate
 from dpveil.core.envelope import PUBLISHABLE, Envelope, Signature, parse, this_tool
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.rationals import Json, to_json
-from dpveil.core.received import Check, Hash, Parameters, at_most, between, one_of, read_object
 from dpveil.core.region_origin import FACE, WHOLE
+from dpveil.core.strict_json import Check, Hash, Parameters, at_most, between, one_of, read_object
 from dpveil.errors import InvalidParameter
 from dpveil.io import MAX_PIXELS
 from dpveil.noise.bits import SECURE, SEEDED, UNKNOWN

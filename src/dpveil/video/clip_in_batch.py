@@ -14,7 +14,7 @@ from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
 from dpveil.batch.resume import ARGUMENTS, check_ours, output_taken, released_again
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import RunSettings, Task
-from dpveil.core.envelope import Aside, Caution, Note, Unfinished
+from dpveil.core.notes import Aside, Caution, Note, Unfinished
 from dpveil.core.rationals import Json
 from dpveil.core.region_origin import FACE
 from dpveil.errors import DPVeilError, OutputError, TooWeak
@@ -55,7 +55,7 @@ RESUMED: Final = "went on with the rendering that was begun before, and paid not
 DROPPED: Final = "left out of the clip: {}"
 
 
-def find_finished(
+def find_finished_clip(
     output: Path,
     settings: Mapping[str, Json],
     *,
@@ -110,7 +110,7 @@ class ClipRun:
         """
         choices = self.choices
         name_of(task.source)
-        if not choices.force and (there := self._find_finished(task)) is not None:
+        if not choices.force and (there := self._find_finished_clip(task)) is not None:
             return _skip_entry(task, there)
         beside = os.path.lexists(certificate_path(task.output)) or folder_of(task.output).is_dir()
         if choices.force and os.path.lexists(task.output) and not beside:
@@ -159,10 +159,10 @@ class ClipRun:
         told = (*goes_on, *plan.quote.warnings, *_about(plan))
         return Entry(PRICED, task.source, None, promise, told, paid=payment.is_paid(nonce))
 
-    def _find_finished(self, task: Task) -> VideoCertificate | None:
+    def _find_finished_clip(self, task: Task) -> VideoCertificate | None:
         output, choices = task.output, self.choices
         payer = {"seed": choices.seed, "ledger": choices.ledger, "subject": choices.subject}
-        stated = find_finished(output, self.settings, sign=choices.sign, **payer)  # type: ignore[arg-type]
+        stated = find_finished_clip(output, self.settings, sign=choices.sign, **payer)  # type: ignore[arg-type]
         if stated is None:
             return None
         tracks = stated.quote.tracks
@@ -200,10 +200,10 @@ def release_clip(
 def earlier_entry(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Entry | None:
     """Return the entry of a clip that was released by this very plan before; None if nothing is there.
 
-    Raises as `find_finished`; `paying` are its arguments.
+    Raises as `find_finished_clip`; `paying` are its arguments.
     """
     chosen = {name: paying[name] for name in ("seed", "ledger", "subject", "sign") if name in paying}
-    stated = find_finished(task.output, plan.settings, quote=plan.quote, **chosen)
+    stated = find_finished_clip(task.output, plan.settings, quote=plan.quote, **chosen)
     if stated is None:
         return None
     if State.read(task.output.parent).is_replaced(stated.output.sha256, _stamp_of(plan)):

@@ -19,7 +19,7 @@ from typing import Any, Final
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import ClipError, DPVeilError, UsageError
 from dpveil.io.names import show_path
-from dpveil.io.untrusted import without_blocking
+from dpveil.io.untrusted_files import without_blocking
 
 
 def pyav() -> ModuleType:

@@ -17,7 +17,8 @@ import numpy as np
 
 from dpveil.core.array_types import UInt8
 from dpveil.core.rationals import Json
-from dpveil.core.received import (
+from dpveil.core.region_origin import BOX, FACE, KIND, OBJECT, WHOLE, Origin
+from dpveil.core.strict_json import (
     Check,
     Hash,
     at_most,
@@ -28,7 +29,6 @@ from dpveil.core.received import (
     one_of,
     read_object,
 )
-from dpveil.core.region_origin import BOX, FACE, KIND, OBJECT, WHOLE, Origin
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import MAX_PIXELS
 

@@ -13,10 +13,9 @@ import numpy as np
 from dpveil.core.array_types import Float32, UInt8
 from dpveil.core.region import Box, Region, hidden_pixels
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.head_frame import SIDE
-from dpveil.faces.geometry.protection import FACE
-from dpveil.faces.geometry.seam import SEAM, WINDOW, continued_from_edge, shift_levels
-from dpveil.faces.geometry.seam import SIDE as COMPARED
+from dpveil.faces.geometry.head_frame import FRAME_SIDE
+from dpveil.faces.geometry.protection import PROTECT_FACE
+from dpveil.faces.geometry.seam import COMPARED_SIDE, SEAM, WINDOW, continued_from_edge, shift_levels
 from dpveil.opencv import cv2
 from dpveil.video.facts import LOST, Frame, Track
 from dpveil.video.places import ReplacedPlace, Scene
@@ -151,7 +150,7 @@ class Shown:
     @property
     def unit(self) -> float:
         """The side of UTKFace's crop, in pixels of the frame."""
-        return 1 / self.head.scale / SIDE
+        return 1 / self.head.scale / FRAME_SIDE
 
     def on(self, box: Box, head: Similarity) -> tuple[Image, UInt8[np.ndarray, "h w"]]:
         """Return levels and alpha in a box of a frame that `head` maps to one with a side of 1."""
@@ -194,7 +193,7 @@ def show(out: Image, around: Surroundings, group: Sequence[Shown]) -> None:
 
 def _meet_surroundings(levels: Image, shown: Shown, around: Surroundings) -> Image:
     """Return levels shifted near the region's edge to those that are seen beside the head there."""
-    halvings, box = halvings_to(shown.unit, COMPARED), shown.region.box
+    halvings, box = halvings_to(shown.unit, COMPARED_SIDE), shown.region.box
     part = downscaled_box(box, halvings, WINDOW, around.smaller(halvings)[1].shape)
     light, known = around.mean(halvings, part)
     head, times = shown.head, 2**halvings
@@ -252,8 +251,7 @@ class Renderer:
     def frame(self, frame: Frame) -> Image:
         """Return the next frame with all regions replaced; the given one stays as it is.
 
-        Objects are replaced first, and heads over them, from the smallest to the largest. Nothing private
-        is read.
+        Objects are replaced first, and heads over them, the smallest first. Nothing private is read.
         """
         spots = self.scene.spots(frame.index)
         around = Surroundings(frame.image, [spot.region for spot in spots if spot.region is not None])
@@ -293,7 +291,7 @@ class Renderer:
             changes = [light_change(layers[yaw].light, light) for light in lights]
             shown.append((layers[yaw], share, sum(changes) / len(changes)))
         presence = _presence(spot.track, index, self.scene.fade)
-        return Shown(region, head, shown, course.protect == FACE, presence)
+        return Shown(region, head, shown, course.protect == PROTECT_FACE, presence)
 
 
 def _presence(track: Track, index: int, fade: float) -> float:

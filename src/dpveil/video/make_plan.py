@@ -15,9 +15,9 @@ from dpveil.io.names import show_path
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none
-from dpveil.regions.boxes import GivenMask, GivenRegion
 from dpveil.regions.faces import Faces
 from dpveil.regions.finder import Selection
+from dpveil.regions.given_regions import GivenMask, GivenRegion
 from dpveil.regions.spec import last_of
 from dpveil.release.plan import choose_method
 from dpveil.video.decoding import MAX_PIXELS

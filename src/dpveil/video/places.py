@@ -5,7 +5,7 @@ the frames of the keys, is read here: whatever is shown tells no more of a path 
 
 *What is replaced holds the face.* A face whose centre, side and angle are at each of two keys within half a
 cell of that key's cell, and which moves on a line between them, is at every frame within half a cell of the
-`Course` there: its side, centre and angle are means of those of the cells with the same weights, and half a
+`HeadPath` there: its side, centre and angle are means of those of the cells with the same weights, and half a
 cell is a fixed share of the side. So the shape of a cell, at that pose, holds it. The back of a turned head
 is stretched in proportion to the class of its yaw, so the mean of two stretches is that of the mean yaw. ∎
 """
@@ -455,8 +455,6 @@ class Scene:
         return region.box
 
     def painted_at(self, track: Track) -> Key:
-        """Return the key at which a track's head is painted: by its cells the largest, then the one turned
-        least, then the first.
-        """
+        """Return the key at which a head is painted: of the largest cells, the least turned, the first."""
         pairs = zip(track.keys, self.course(track).cells, strict=True)
         return min(pairs, key=lambda pair: (-pair[1].scale, abs(pair[1].yaw or 0), pair[0].frame))[0]

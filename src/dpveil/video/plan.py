@@ -20,10 +20,10 @@ from dpveil.catalogue import build
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.parameters import Parameter
 from dpveil.core.rationals import Json
-from dpveil.core.received import at_most, fault, one_of, read
 from dpveil.core.region import VECTORS, CoverageDigests
 from dpveil.core.region_origin import WHOLE
 from dpveil.core.registry import METHODS
+from dpveil.core.strict_json import at_most, fault, one_of, read
 from dpveil.errors import DPVeilError, InvalidParameter, RegionsDiffer, UnknownName, suggestion
 from dpveil.io import read_untrusted
 from dpveil.io.names import check_path, escape_text, show_path
@@ -31,8 +31,8 @@ from dpveil.io.unreadable import Refused
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step
 from dpveil.postprocessing import step_from_certificate as stated_step
+from dpveil.release.payment import Payment as Debit
 from dpveil.release.quote import require_strength
-from dpveil.release.saving import Payment as Debit
 from dpveil.release.words import staying_note
 from dpveil.video import words
 from dpveil.video.certificate import ClipOutput, VideoCertificate
@@ -226,7 +226,7 @@ class VideoPlan:
         cover, so all that decides that counts: the replaced tracks with their keys, the shape that the method
         replaces, also whether a face is shown there, and whether the sound is kept. It
         is the same for all debits of a plan, as a draw is shown beside what the others' regions hide. Where
-        singular vectors are in the clear, their rasters count as well, as in `Covered.of`.
+        singular vectors are in the clear, their rasters count as well, as in `CoverageDigests.of`.
         """
         names = ("protect", "placing")
         scene = self.scene

@@ -26,19 +26,18 @@ from typing import Final, TypeVar
 
 from dpveil.accounting import compose
 from dpveil.accounting.meaning import NONE, strength
-from dpveil.core.envelope import Note
 from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.notes import Note
 from dpveil.core.rationals import Json
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.region_origin import BOX, FACE, OBJECT, WHOLE, Origin
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.base import FaceMethod
-from dpveil.faces.geometry.protection import FACE as INNER
-from dpveil.faces.geometry.protection import HEAD as WHOLE_HEAD
+from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECT_HEAD
 from dpveil.faces.head_placement import REPLACES, STAYS
-from dpveil.faces.mixed_placement import COVER
+from dpveil.faces.objects_beside_faces import GREY_FILL
 from dpveil.mechanisms.method import Method, Size
-from dpveil.regions.boxes import asked_box
+from dpveil.regions.given_regions import asked_box
 from dpveil.release.quote import about_all
 from dpveil.release.words import CHOSEN, few_pixels_warning, pure_noise, total_warnings
 from dpveil.video import words
@@ -155,7 +154,7 @@ def per_draw(method: Method, size: Size | None) -> tuple[Method, Guarantee]:
     `size` is that of the raster; None for the crop of a face, which a method that draws faces replaces. Such
     a method covers all else, whatever it shows.
     """
-    own = COVER if size is not None and draws_faces(method) else method
+    own = GREY_FILL if size is not None and draws_faces(method) else method
     return own, own.guarantee(**(CROP if size is None else size))
 
 
@@ -302,7 +301,7 @@ class ClipQuote:
                 noisy[size] = pure_noise(method, size[1], size[0], CHANNELS)
         loud = tuple(f"{width}×{height} pixels: {text}" for (width, height), text in noisy.items() if text)
         protects = {getattr(method, "protect", None) for method, _ in self.costs_per_person}
-        stays = (Note(STAYS + REPLACES, protect=WHOLE_HEAD),) * (INNER in protects)
+        stays = (Note(STAYS + REPLACES, protect=PROTECT_HEAD),) * (PROTECT_FACE in protects)
         return (*few, *map(words.of_clip, total_warnings(self.total)), *stays, *voices, *loud)
 
     @property

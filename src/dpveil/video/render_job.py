@@ -29,7 +29,7 @@ from dpveil.io import place_together
 from dpveil.io.folders import identity
 from dpveil.io.locking import hold_lock
 from dpveil.io.names import check_path, show_path
-from dpveil.io.writing import OWN, as_output_error, flush_folder, no_folder, refusal, sha256_of
+from dpveil.io.writing import OWNER_ONLY, as_output_error, flush_folder, no_folder, sha256_of, write_error
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import CLIPS, certificate_path, remove_leftovers
@@ -100,7 +100,7 @@ class Unfinished:
         with as_output_error(self.folder):
             part = self.folder / f"{STATE}.part"
             part.unlink(missing_ok=True)
-            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWN)
+            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY)
             with os.fdopen(handle, "w") as file:
                 json.dump(self.state, file)
                 file.flush()
@@ -137,7 +137,7 @@ def hold_rendering(
             folder.chmod(0o700)
         except OSError as error:
             if error.errno != errno.EBUSY:
-                raise refusal(out, error) from error
+                raise write_error(out, error) from error
             text = f"another process is rendering {show_path(out)}"
             raise OutputError(text, hint="wait until it is done") from error
         there = _read_state(folder)
@@ -313,7 +313,7 @@ def render(
             if work.release is None:
                 for path in () if replace else (target, certificate_path(target)):
                     if os.path.lexists(path):
-                        raise refusal(path, FileExistsError(errno.EEXIST, ""))
+                        raise write_error(path, FileExistsError(errno.EEXIST, ""))
                 check_possible(plan, opened, container)
             payment.pay(plan, work.nonce)  # also what a restored ledger lacks
             if work.release is None:
@@ -431,6 +431,6 @@ def check_out(target: Path, clip: Path) -> None:
             f"{show_path(target)} is the clip itself", hint="choose another name for the output"
         )
     if target.is_dir():
-        raise refusal(target, IsADirectoryError(errno.EISDIR, ""))
+        raise write_error(target, IsADirectoryError(errno.EISDIR, ""))
     if not target.parent.is_dir():
         raise no_folder(target)

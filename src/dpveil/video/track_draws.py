@@ -21,6 +21,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError, UsageError
 from dpveil.faces.base import FaceMethod
+from dpveil.faces.drawn_face import Released
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.colour_match import match_of
@@ -28,10 +29,9 @@ from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.geometry.place import Placed, place
 from dpveil.faces.geometry.protection import TURNED
-from dpveil.faces.geometry.view import ONE
-from dpveil.faces.mixed_placement import COVER
-from dpveil.faces.recombine import FOCUS, is_aside, paint_face, part_of
-from dpveil.faces.released import Released
+from dpveil.faces.geometry.view import UNIT_FRAME
+from dpveil.faces.objects_beside_faces import GREY_FILL
+from dpveil.faces.paint_faces import FOCUS, is_aside, paint_face, part_of
 from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil.noise.bits import BitSource
 from dpveil.opencv import cv2
@@ -62,7 +62,7 @@ def draw(scene: Scene, track: Track, key: Key, image: Image, bits: BitSource) ->
         face = _face_method(scene).shown(crop_of(scene, track, key, image)[None], bits=bits)[0]
         return Drawn(face=reduce(lambda shown, step: shown.after(step), scene.steps, face))
     if scene.faces:  # face methods cover all else with grey, whatever it is
-        return Drawn(raster=np.full((1, 1, 3), COVER.level, np.uint8))
+        return Drawn(raster=np.full((1, 1, 3), GREY_FILL.level, np.uint8))
     if not isinstance(method := scene.method, PixelMethod):
         raise InvalidParameter("method", method.name, "replaces no rasters", hint="use a pixel method")
     released = method.release(np.ascontiguousarray(image[scene.raster(track, key.frame).slices]), bits=bits)
@@ -83,7 +83,9 @@ def crop_of(scene: Scene, track: Track, key: Key, image: Image) -> Image:
     method, seen = _face_method(scene), image.copy()
     for spot in scene.spots(key.frame):
         if spot.region is not None and not scene.shows_face(spot.track):
-            spot.region.paste(seen, np.full((spot.region.box.h, spot.region.box.w, 3), COVER.level, np.uint8))
+            spot.region.paste(
+                seen, np.full((spot.region.box.h, spot.region.box.w, 3), GREY_FILL.level, np.uint8)
+            )
     try:
         return _exact_pose(method, key, seen).crop(seen, method.frame)
     except RegionError as error:
@@ -218,7 +220,7 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
     outside = image * ~hidden[..., None]
     head, match = course.pose_at(key.frame), match_of(outside, hidden)
     side = int(np.clip(2 ** np.ceil(np.log2(course.largest)), *SIDES))
-    own, box = between(ONE, HeadFrame(side), HeadFrame(1)), Box(0, 0, side, side)
+    own, box = between(UNIT_FRAME, HeadFrame(side), HeadFrame(1)), Box(0, 0, side, side)
     light = Light.measure(outside, hidden, head)
     region = scene.spot(track, key.frame).region or Region(Box(0, 0, scene.width, scene.height))
     faces = (other for other in scene.present(key.frame) if scene.shows_face(other))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from dpveil.core.guarantee import count_noun
 from dpveil.core.region_origin import CODE, EYE, FACE, PLATE, TEXT
-from dpveil.release.words import UNSURE, kind_of
+from dpveil.release.words import UNSURE, request_kind
 from dpveil.video.facts import FIXED, LOST, MERGED, Facts, Track, clock
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def lines(quote: ClipQuote) -> tuple[str, ...]:
     found = {track.kind for track in quote.tracks}
     searched = found - {*FIXED}  # or a whole clip is replaced, or given boxes
     looked = {FACE, TEXT, PLATE, CODE, EYE} if searched else set()
-    unfound = [kind for kind in dict.fromkeys(map(kind_of, quote.request)) if kind in looked - found]
+    unfound = [kind for kind in dict.fromkeys(map(request_kind, quote.request)) if kind in looked - found]
     counts = [(kind, sum(track.kind == kind for track in replaced)) for kind in kinds]
     numbers = ", ".join(count_noun(count, f"{kind} track") for kind, count in counts)
     listed = ", ".join(str(track.number) for track in kept)

@@ -17,7 +17,7 @@ import numpy as np
 from dpveil.core.photo import check_image
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UnknownName
 from dpveil.io.names import show_path
-from dpveil.io.writing import refusal
+from dpveil.io.writing import write_error
 from dpveil.processes import Channel, answer
 from dpveil.video.containers import Source, as_clip_error, container_of, open_container, pyav
 from dpveil.video.decoding import Reader
@@ -145,7 +145,7 @@ def as_writing_error(path: Path) -> Iterator[None]:
         cause: BaseException | None = error  # PyAV tells of a full disk by another error
         while isinstance(cause, OSError | ValueError | av.error.FFmpegError):
             if isinstance(cause, OSError) or not isinstance(cause, av.error.FFmpegError):
-                raise refusal(path, cause) from error
+                raise write_error(path, cause) from error
             cause = cause.__cause__ or cause.__context__
         raise OutputError(f"cannot write {show_path(path)}: it cannot be encoded") from error
 
@@ -362,9 +362,7 @@ def add_sound(pictures: str | Path, out: str | Path, clip: Reader, container: st
 
 
 def serve(channel: Channel) -> None:
-    """Answer questions of `Clip` about clips: they are decoded, and their sound is copied, in processes with
-    limits.
-    """
+    """Answer questions of `Clip`: clips are decoded, and sound copied, in processes with limits."""
     answer(channel, lambda _: _answer)
 
 

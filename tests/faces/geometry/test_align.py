@@ -9,12 +9,12 @@ import pytest
 from geometry_made import placed, textured
 
 from dpveil.core.region import Box
+from dpveil.faces.drawn_face import CropFace
 from dpveil.faces.geometry import Frame, Similarity
 from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN
-from dpveil.faces.recombine import recombine
-from dpveil.faces.released import CropFace
+from dpveil.faces.paint_faces import paint_faces
 
 POSES = [
     (0.5, 0.0, (301.3, 260.2)),
@@ -74,7 +74,7 @@ def test_a_crop_comes_back_to_its_place(scale, angle, middle):
     photo = spot(600, 700, at, max(2.0, 2.0 / scale))
     place = placed(Box(0, 0, 700, 600))
     place = type(place)(place.region, pose, frame, protect="face")
-    again = recombine(photo, [place], [CropFace(pose.crop(photo, frame), frame)])
+    again = paint_faces(photo, [place], [CropFace(pose.crop(photo, frame), frame)])
     # What is filled around the face is not black: compare where the spot is.
     left, top = (max(0, int(v - 8 / scale)) for v in at)
     cut = slice(top, int(at[1] + 8 / scale) + 1), slice(left, int(at[0] + 8 / scale) + 1)

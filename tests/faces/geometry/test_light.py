@@ -9,16 +9,22 @@ import pytest
 from geometry_made import placed
 
 from dpveil.core.region import Box
+from dpveil.faces.drawn_face import CropFace
 from dpveil.faces.geometry import Frame, Placed, Similarity
-from dpveil.faces.geometry.around import OF_JAW, USUAL, Around
 from dpveil.faces.geometry.colour_match import match_of
-from dpveil.faces.geometry.grain import MOST as MOST_GRAIN
-from dpveil.faces.geometry.grain import add_grain, match_sharpness
+from dpveil.faces.geometry.grain import MOST_GRAIN, add_grain, match_sharpness
 from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.light import Light, light_of
-from dpveil.faces.geometry.membrane import DARK, MOST, continue_skin, lab_of, levels_of, rim_gain
-from dpveil.faces.recombine import recombine
-from dpveil.faces.released import CropFace
+from dpveil.faces.geometry.membrane import (
+    DARK,
+    MOST_RIM_DEVIATION,
+    continue_skin,
+    lab_of,
+    levels_of,
+    rim_gain,
+)
+from dpveil.faces.geometry.surroundings_seen import OF_JAW, USUAL, Around
+from dpveil.faces.paint_faces import paint_faces
 
 if TYPE_CHECKING:
     from dpveil.faces.surroundings import SurroundingsNetwork
@@ -45,7 +51,7 @@ def around(left: tuple[int, ...], right: tuple[int, ...]) -> np.ndarray:
 
 def put(image: np.ndarray, crop: tuple[int, ...] = PALE) -> np.ndarray:
     """The release of a face of one colour."""
-    return recombine(image, [face_in_photo()], [flat(crop)]).astype(int)
+    return paint_faces(image, [face_in_photo()], [flat(crop)]).astype(int)
 
 
 def flat(colour: tuple[int, ...]) -> CropFace:
@@ -109,7 +115,7 @@ def test_what_is_seen_around_changes_a_face_by_no_more_than_a_limit() -> None:
     face = np.full((24, 30, 3), 100, np.float32)
     for level in (0, 255):
         out, _ = continue_skin(inside, rim, inside, face, np.full_like(face, level), np.ones(count), 4.0)
-        assert np.abs(np.log((out + DARK) / (face + DARK))).max() <= MOST + 1e-5
+        assert np.abs(np.log((out + DARK) / (face + DARK))).max() <= MOST_RIM_DEVIATION + 1e-5
     there = light(around(SKIN, SKIN)).on(at(face_in_photo()), BOX)
     assert there.lit(np.full(there.gain.shape, 3, np.float32)).max() < 3 + DARK, "black stays dark"
 
@@ -125,7 +131,7 @@ def test_a_network_says_how_light_a_face_is_and_where_something_else_is_seen() -
     assert np.abs(rest).max() <= 1.01
     whole = flat(PALE)
     object.__setattr__(whole, "model", network)
-    out = recombine(around(SKIN, SKIN), [face_in_photo()], [whole])
+    out = paint_faces(around(SKIN, SKIN), [face_in_photo()], [whole])
     assert np.abs(out[95:105, 120:130].astype(int) - (0, 255, 0)).max() < 30
     assert (out[95:105, 65:75] > levels_of(cheeks(SKIN))).all()
 

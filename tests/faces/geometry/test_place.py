@@ -26,7 +26,7 @@ from dpveil.faces.geometry.landmarks import NetworkLandmarks
 from dpveil.faces.geometry.place import FOUND, check
 from dpveil.faces.geometry.protection import LARGER
 from dpveil.faces.head_gallery import default_heads
-from dpveil.faces.recombine import recombine
+from dpveil.faces.paint_faces import paint_faces
 from dpveil.regions import Faces
 
 needs_models = pytest.mark.skipif(
@@ -117,7 +117,7 @@ def test_heads_at_the_border_are_clipped():
         for protect in ("box", "head"):
             found = place(photo, box, landmarks=False, protect=protect)
             assert found.region.box.inside(160, 120)
-            out = recombine(photo.image, [found], [released(found)])
+            out = paint_faces(photo.image, [found], [released(found)])
             assert out.shape == photo.image.shape
 
 
@@ -148,7 +148,7 @@ def test_tiny_faces_are_placed_or_refused_and_always_by_their_box(height):
     with contextlib.suppress(RegionError):
         places.append(place(photo, box))
     for found in places:
-        out = recombine(image, [found], [released(found)])
+        out = paint_faces(image, [found], [released(found)])
         assert out.shape == image.shape
         assert found.region.box.inside(photo.width, photo.height)
 
@@ -162,11 +162,11 @@ def test_two_faces_that_overlap_each_have_a_place():
     assert faces[0].region.box.overlaps(faces[1].region.box)
     assert faces[1].landmarks.eyes.mean() > faces[0].landmarks.eyes.mean()
     heads = [released(face) for face in faces]
-    first = recombine(image, faces, heads)
+    first = paint_faces(image, faces, heads)
     changed = image.copy()
     for face in faces:
         changed[face.region.box.slices][face.region.mask] ^= 170
-    assert (recombine(changed, faces, heads) == first).all()
+    assert (paint_faces(changed, faces, heads) == first).all()
 
 
 def drawing() -> np.ndarray:

@@ -12,7 +12,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.faces.geometry import place
 from dpveil.faces.geometry.threads import map_in_threads
-from dpveil.faces.recombine import recombine
+from dpveil.faces.paint_faces import paint_faces
 
 FACES = (Box(20, 20, 40, 50), Box(150, 30, 60, 75), Box(300, 20, 50, 62))
 
@@ -38,6 +38,6 @@ def test_a_photo_does_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch)
     found = []
     for threads in (1, 3):
         monkeypatch.setattr(cv2, "getNumThreads", lambda threads=threads: threads)
-        found.append(recombine(photo.image, heads, faces))
+        found.append(paint_faces(photo.image, heads, faces))
     assert (found[0] == found[1]).all()
     assert (found[0] != photo.image).any()

@@ -14,12 +14,12 @@ from geometry_made import placed, released, textured
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.faces import Attributes, Gallery, head_placement
+from dpveil.faces.drawn_face import CropFace
 from dpveil.faces.geometry import Frame, Placed, pose_of, view
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.landmarks import Landmarks
 from dpveil.faces.geometry.turn import yaw_of
-from dpveil.faces.recombine import recombine
-from dpveil.faces.released import CropFace
+from dpveil.faces.paint_faces import paint_faces
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.faces.made_heads import made_heads
 
@@ -49,12 +49,12 @@ def test_no_hidden_pixel_is_read_where_heads_are_turned(
     under = np.zeros((160, 260), np.bool_)
     for each in places:
         under[each.region.box.slices] |= each.region.mask
-    first = recombine(image, places, shown, turned=True)
+    first = paint_faces(image, places, shown, turned=True)
     assert (first[~under] == image[~under]).all()
     changed = image.copy()
     changed[under] = textured(160, 260, seed=2, channels=channels)[under]
-    assert (recombine(changed, places, shown, turned=True) == first).all()
-    plain = recombine(image, places, shown)
+    assert (paint_faces(changed, places, shown, turned=True) == first).all()
+    plain = paint_faces(image, places, shown)
     turned = [(first != plain)[p.region.box.slices].any() for p in places]
     assert turned == [p.cell.yaw is not None for p in places], "of the other, no yaw is known"
 
@@ -66,7 +66,7 @@ def test_a_pose_that_was_drawn_or_chosen_is_not_turned_away(monkeypatch: pytest.
     assert not Attributes(attributes="pose=left", **READS).turned
     asked: list[bool] = []
     monkeypatch.setattr(
-        head_placement, "recombine", lambda image, *_, turned, **__: asked.append(turned) or image
+        head_placement, "paint_faces", lambda image, *_, turned, **__: asked.append(turned) or image
     )
     there = faces((1,))
     for turned in (True, False):

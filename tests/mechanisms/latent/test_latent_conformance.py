@@ -14,8 +14,8 @@ from latent_spaces import FLAT, UNEVEN
 
 from dpveil.accounting import compose
 from dpveil.core.guarantee import Guarantee
+from dpveil.core.registry import LATENT
 from dpveil.errors import InvalidParameter, NoiseError, UnsupportedRelation
-from dpveil.mechanisms.latent import TABLE
 from dpveil.mechanisms.latent.base import STEPS
 from dpveil.noise.bits import SecureBits, SeededBits
 from sources import NoBits
@@ -47,11 +47,11 @@ def budget(name):
 
 
 def make(name, setting="usual", **changes):
-    return TABLE[name](**(SETTINGS[name][setting] | changes))
+    return LATENT[name](**(SETTINGS[name][setting] | changes))
 
 
 def test_every_mechanism_has_settings():
-    assert set(SETTINGS) == set(TABLE)
+    assert set(SETTINGS) == set(LATENT)
 
 
 @pytest.mark.parametrize(("name", "setting"), CASES)
@@ -74,7 +74,7 @@ def test_states_its_guarantee_before_it_draws(name, setting):
         mechanism.release(CODES, UNEVEN, bits=NoBits())
 
 
-@pytest.mark.parametrize("name", [name for name in TABLE if TABLE[name].metric])
+@pytest.mark.parametrize("name", [name for name in LATENT if LATENT[name].metric])
 def test_other_distances_are_never_added_up(name):
     """Boxes of another clip, and components that another budget affords, have distances of their own."""
 
@@ -124,7 +124,7 @@ def test_codes_beyond_the_box_are_as_its_edge(name, setting):
     assert np.array_equal(*outs)
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", LATENT)
 def test_what_lies_within_half_a_step_is_one_point(name):
     mechanism, box = make(name), UNEVEN.bounds()
     step = box.width / STEPS
@@ -149,7 +149,7 @@ def test_same_bits_same_release_other_bits_another(name, setting):
     assert len({draw.tobytes() for draw in draws}) == 4
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", LATENT)
 @pytest.mark.parametrize(
     "codes",
     [np.zeros((2, 2)), np.zeros(3), np.full((1, 3), np.nan), np.full((1, 3), -np.inf), np.zeros((1, 3, 1))],
@@ -160,7 +160,7 @@ def test_codes_of_another_domain_are_refused(name, codes):
         make(name).release(codes, UNEVEN, bits=NoBits())
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", LATENT)
 def test_bits_are_asked_for(name):
     with pytest.raises(TypeError):
         make(name).release(CODES, UNEVEN)
@@ -169,7 +169,7 @@ def test_bits_are_asked_for(name):
             make(name).release(CODES, UNEVEN, bits=none)
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", LATENT)
 def test_refuses_budgets_that_are_none(name):
     for value in NOT_A_BUDGET:
         with pytest.raises(InvalidParameter) as refusal:
@@ -178,10 +178,10 @@ def test_refuses_budgets_that_are_none(name):
         assert refusal.value.hint
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", LATENT)
 def test_there_is_no_default_budget(name):
     with pytest.raises(InvalidParameter, match=r"there is no default") as refusal:
-        TABLE[name]()
+        LATENT[name]()
     assert refusal.value.name == budget(name)
 
 
@@ -196,16 +196,16 @@ def test_noise_that_cannot_be_drawn_is_refused_before(name):
 def test_parameters_survive_json_and_are_frozen(name, setting):
     mechanism = make(name, setting)
     stored = json.loads(json.dumps(mechanism.parameters()))
-    assert TABLE[name](**stored) == mechanism
+    assert LATENT[name](**stored) == mechanism
     assert set(stored) == {field.name for field in dataclasses.fields(mechanism)}
     assert hash(make(name, setting)) == hash(mechanism)
     with pytest.raises((dataclasses.FrozenInstanceError, AttributeError)):
         setattr(mechanism, budget(name), 1000)
     with pytest.raises(TypeError):
-        TABLE[name](5)
+        LATENT[name](5)
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", LATENT)
 def test_pure_noise_does_not_show_the_code(name):
     """At ε = 1e-6 both corners give nearly the same law on each side; 7 standard errors of a fair coin."""
     little = {budget(name): "1e-6"} | LITTLE.get(name, {})

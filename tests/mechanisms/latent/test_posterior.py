@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpveil.codecs.statistics import Bounds
+from dpveil.core.registry import LATENT
 from dpveil.mechanisms.latent import (
-    TABLE,
     BoxGaussian,
     BoxLaplace,
     BoxTruncatedLaplace,
@@ -113,7 +113,7 @@ def test_without_deviations_or_a_known_law_codes_stay() -> None:
 
 
 def test_every_mechanism_with_noise_on_coordinates_states_its_law() -> None:
-    assert {type(one).name for one in MECHANISMS} == set(TABLE) - {Directional.name}
+    assert {type(one).name for one in MECHANISMS} == set(LATENT) - {Directional.name}
 
 
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])

@@ -8,15 +8,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from dpveil.core.registry import SCALAR
 from dpveil.errors import InvalidParameter, NoiseError
-from dpveil.mechanisms.scalar import TABLE, Range, Staircase, TruncatedLaplace
+from dpveil.mechanisms.scalar import Range, Staircase, TruncatedLaplace
 from dpveil.mechanisms.scalar.lattice import coarsest
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.scalar.case import INTACT, ScalarCase, exact_gate, same_gate
 
-OPEN = [name for name, method in TABLE.items() if not method.finite_only]
+OPEN = [name for name, method in SCALAR.items() if not method.finite_only]
 GAPS = Range(0, None, gaps=[(1, "2.5"), (4, 6)])
-every = pytest.mark.parametrize("name", TABLE)
+every = pytest.mark.parametrize("name", SCALAR)
 noisy = pytest.mark.parametrize("name", OPEN)
 
 
@@ -26,7 +27,7 @@ def bits(*words):
 
 @every
 def test_names_words_and_constructors(name):
-    method = TABLE[name]
+    method = SCALAR[name]
     assert method.name == name
     assert method.summary
     assert method.source
@@ -38,7 +39,7 @@ def test_names_words_and_constructors(name):
 
 @every
 def test_responses_lie_in_range_and_on_the_lattice(name):
-    method = TABLE[name](range=(-1, "1.3"), sensitivity="0.1", epsilon=1)
+    method = SCALAR[name](range=(-1, "1.3"), sensitivity="0.1", epsilon=1)
     answers = np.array([[-1, 0.05, 1.3], [0.7, 0.1, -0.33]])
     drawn = method.release(np.tile(answers, (1, 100)), bits(name, "many")).ravel()
     assert method.release(answers, bits(name)).shape == answers.shape
@@ -55,7 +56,7 @@ def test_responses_lie_in_range_and_on_the_lattice(name):
 @noisy
 @pytest.mark.parametrize("allowed", ["0:", ":0", ":", GAPS, Range(None, None, gaps=[(-1, 1)])], ids=str)
 def test_ranges_without_ends_and_with_gaps(name, allowed):
-    method = TABLE[name](range=allowed, sensitivity=1, epsilon=2)
+    method = SCALAR[name](range=allowed, sensitivity=1, epsilon=2)
     answers = np.resize([-5.0, 0, 1, 3, 6, 9], 600)
     answers = np.array([answer for answer in answers if Fraction(answer) in method.range])
     drawn = method.release(answers, bits(name, allowed))
@@ -65,14 +66,14 @@ def test_ranges_without_ends_and_with_gaps(name, allowed):
 
 @every
 def test_guarantees_say_what_is_promised(name):
-    method = TABLE[name](range=(0, 4), sensitivity=2, epsilon="0.5")
+    method = SCALAR[name](range=(0, 4), sensitivity=2, epsilon="0.5")
     spent = Fraction(0) if name == "uniform" else Fraction(1, 2)
     promise = method.guarantee()
     assert promise.epsilon == spent
     if method.promise == "any-database":
         assert (promise.kind, promise.relation.name, promise.diameter) == ("metric", "any-database", 2)
         assert promise.metric.startswith("|f - f′|/2, answers rounded to ")
-        record = TABLE[name](range=(0, 4), sensitivity=2, epsilon="0.5", relation="database-record")
+        record = SCALAR[name](range=(0, 4), sensitivity=2, epsilon="0.5", relation="database-record")
     else:
         record = method
     promise = record.guarantee()
@@ -81,7 +82,7 @@ def test_guarantees_say_what_is_promised(name):
     assert promise.scope.in_the_clear == ("the range, ΔF and the step, which are public",)
     assert record.certificate.epsilon <= spent or name == "uniform"
     if not method.finite_only:
-        without = TABLE[name](range="0:", sensitivity=2, epsilon="0.5")
+        without = SCALAR[name](range="0:", sensitivity=2, epsilon="0.5")
         assert without.certificate is None
         assert without.guarantee().diameter is None
         timed = "how long the draw took" in " ".join(without.guarantee().scope.in_the_clear)
@@ -90,7 +91,7 @@ def test_guarantees_say_what_is_promised(name):
 
 @noisy
 def test_responses_beyond_the_range_have_no_chance(name):
-    method = TABLE[name](range=(0, 5), sensitivity=1, epsilon=1, step="1/1000")
+    method = SCALAR[name](range=(0, 5), sensitivity=1, epsilon=1, step="1/1000")
     table = method.matrix([-20, 0, 10, 20], [1])
     assert table[0].item() == table[3].item() == 0
     assert table.sum() == pytest.approx(1)
@@ -117,7 +118,7 @@ def test_responses_beyond_the_range_have_no_chance(name):
 )
 def test_what_cannot_be_held_is_refused_at_once(name, settings_, words):
     with pytest.raises(InvalidParameter, match=words):
-        TABLE[name](**({"range": (0, 5), "sensitivity": 1, "epsilon": 1} | settings_))
+        SCALAR[name](**({"range": (0, 5), "sensitivity": 1, "epsilon": 1} | settings_))
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.3", "5"])
@@ -141,12 +142,12 @@ def test_nothing_private_has_a_default(name):
     given_all = {"range": (0, 5), "sensitivity": 1, "epsilon": 1}
     for missing in given_all:
         with pytest.raises(InvalidParameter, match=missing):
-            TABLE[name](**{k: v for k, v in given_all.items() if k != missing})
+            SCALAR[name](**{k: v for k, v in given_all.items() if k != missing})
 
 
 @every
 def test_answers_and_bits_that_do_not_fit_are_refused(name):
-    method = TABLE[name](range=(0, 5), sensitivity=1, epsilon=1)
+    method = SCALAR[name](range=(0, 5), sensitivity=1, epsilon=1)
     for answer in (-0.001, 5.001, float("nan"), True, "x", None, [1, 6]):
         with pytest.raises(InvalidParameter, match="answer"):
             method.release(answer, bits(name))
@@ -161,7 +162,7 @@ def test_answers_and_bits_that_do_not_fit_are_refused(name):
 
 @noisy
 def test_noise_that_cannot_be_drawn_is_refused_before_an_answer_is_seen(name):
-    method = TABLE[name](range="0:", sensitivity=1, epsilon="1e-12", step="1e-6")
+    method = SCALAR[name](range="0:", sensitivity=1, epsilon="1e-12", step="1e-6")
     with pytest.raises(NoiseError):
         method.prepare()
 
@@ -200,7 +201,7 @@ def settings_of(draw):
 def test_any_setting_keeps_its_promise(name, given_settings):
     """Integers without tolerance, laws far out into their tails, draws as releases."""
     finite, odd, sensitivity, epsilon, parts, record = given_settings
-    method = TABLE[name]
+    method = SCALAR[name]
     allowed = finite if method.finite_only else odd
     relation = method.relations[-1] if record else method.relations[0]
     if method.finite_only and finite.width / coarsest(finite, sensitivity) > 40:  # solvers take their time

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from dpveil.core.registry import SCALAR
 from dpveil.errors import InvalidParameter, NoiseError
-from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, Range
-from dpveil.mechanisms.scalar.lattice import OFF, Lattice, coarsest, log_ratio
-from dpveil.noise.matrix import TOTAL, IntegerMatrix
+from dpveil.mechanisms.scalar import Geometric, Laplace, Range
+from dpveil.mechanisms.scalar.lattice import OFF, Lattice, coarsest
+from dpveil.mechanisms.scalar.matrix_cost import log_ratio
+from dpveil.noise.matrix import ROW_SUM, IntegerMatrix
 from dpveil_audit.scalar.case import INTACT, ScalarCase, exact_gate
 from dpveil_audit.scalar.mutants import READINGS, shortest_decimal
 
@@ -124,11 +126,11 @@ def test_the_furthest_pair_looks_at_points_and_not_at_what_lies_in_gaps():
 @pytest.mark.parametrize("name", ["explicit-fair", "linear-program-1"])
 def test_a_sensitivity_wider_than_the_range_counts_whole(name):
     """Two points, ΔF of ten: e^(ε/10) is all that is promised between them, which is ε for ΔF."""
-    method = TABLE[name](range=(0, 1), sensitivity=10, epsilon=1, relation="any-database", step=1)
+    method = SCALAR[name](range=(0, 1), sensitivity=10, epsilon=1, relation="any-database", step=1)
     assert (method.lattice.furthest, method.lattice.record) == (1, 10)
     assert 0.9 < method.certificate.per_distance <= 1
     assert method.certificate.epsilon <= Fraction(1, 10)
-    e = IntegerMatrix(((TOTAL - TOTAL // 4, TOTAL // 4), (TOTAL // 4, TOTAL - TOTAL // 4)))
+    e = IntegerMatrix(((ROW_SUM - ROW_SUM // 4, ROW_SUM // 4), (ROW_SUM // 4, ROW_SUM - ROW_SUM // 4)))
     assert method._cost(e) > 1
 
 

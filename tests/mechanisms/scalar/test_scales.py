@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar import Range
-from dpveil.mechanisms.scalar.lattice import (
+from dpveil.mechanisms.scalar.lattice import Lattice
+from dpveil.mechanisms.scalar.matrix_cost import (
     ROUNDING,
-    Lattice,
-    certificate,
     certify_rows,
+    cost_of_matrix,
     log_ratio,
     mix_uniform,
     steepest,
 )
-from dpveil.mechanisms.scalar.noises import LaplaceNoise, StaircaseNoise
+from dpveil.mechanisms.scalar.noise_mechanisms import LaplaceNoise, StaircaseNoise
 from dpveil.mechanisms.scalar.scales import least_scale
-from dpveil.noise.matrix import TOTAL, IntegerMatrix, log_above, quantise
+from dpveil.noise.matrix import ROW_SUM, IntegerMatrix, log_above, quantise
 from dpveil.numbers.expected_error import absolute, loss_of_answers, remap
 
 
@@ -135,7 +135,7 @@ def brute(matrix, points, allowed):
 def test_certificates_are_all_pairs_rounded_up(given_matrix, reach):
     rows, steps = given_matrix
     matrix, points = quantise(rows), np.cumsum(steps)
-    seen = certificate(matrix, points, reach, Fraction(reach))
+    seen = cost_of_matrix(matrix, points, reach, Fraction(reach))
     for value, allowed in (
         (seen.epsilon, lambda d: 1 if d <= reach else 0),
         (seen.overall, lambda d: 1),
@@ -148,14 +148,14 @@ def test_certificates_are_all_pairs_rounded_up(given_matrix, reach):
 
 
 def test_equal_rows_cost_nothing_and_zeros_that_differ_have_no_bound():
-    half = TOTAL // 2
+    half = ROW_SUM // 2
     points = np.array([0, 1])
     same = IntegerMatrix(((half, half, 0), (half, half, 0)))
-    assert certificate(same, points, 1, Fraction(1)).overall == 0
+    assert cost_of_matrix(same, points, 1, Fraction(1)).overall == 0
     with pytest.raises(NoiseError):
-        log_ratio(IntegerMatrix(((half, half), (0, TOTAL))), points, 1)
+        log_ratio(IntegerMatrix(((half, half), (0, ROW_SUM))), points, 1)
     with pytest.raises(NoiseError):
-        steepest(IntegerMatrix(((half, half), (0, TOTAL))), points)
+        steepest(IntegerMatrix(((half, half), (0, ROW_SUM))), points)
 
 
 @settings(max_examples=60, deadline=None)
@@ -174,7 +174,7 @@ def test_mixing_keeps_every_bound_and_raises_what_is_small(rows, least):
         return [[Fraction(weight, sum(row)) for weight in row] for row in given_rows]
 
     before, after = laws(rows), laws(found)
-    floor = Fraction(min(least, TOTAL // (2 * sum(shown))), TOTAL) / 2
+    floor = Fraction(min(least, ROW_SUM // (2 * sum(shown))), ROW_SUM) / 2
     for i, row in enumerate(after):
         for y, chance in enumerate(row):
             assert (chance > 0) == shown[y]

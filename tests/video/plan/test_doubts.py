@@ -7,7 +7,7 @@ from typing import Any
 from made import box, face, facts, plan, whole
 
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.mechanisms.pixel.baselines import Fill
+from dpveil.mechanisms.pixel.common_practice import Fill
 from dpveil.video.facts import Key, Track
 from dpveil.video.words import followed_span
 

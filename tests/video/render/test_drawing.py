@@ -7,7 +7,7 @@ import pytest
 from render_made import drawn_heads, image, moving, scene_of
 
 from dpveil.errors import RegionError
-from dpveil.faces.released import HeadFace
+from dpveil.faces.drawn_face import HeadFace
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import parse_all

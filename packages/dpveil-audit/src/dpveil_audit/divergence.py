@@ -25,7 +25,7 @@ from jaxtyping import Float64, Int64, UInt8
 from scipy.signal import fftconvolve
 
 from dpveil.core.guarantee import Guarantee
-from dpveil.noise.matrix import TOTAL
+from dpveil.noise.matrix import ROW_SUM
 
 GRID: Final = 1 << 15  # points of the grid over the range of losses
 SNAP: Final = 1e-6  # distance, in steps of the grid, within which a loss counts as a grid point
@@ -214,7 +214,7 @@ class ProductLaw:
     def lost(self) -> float:
         """The largest distance from 1 of a sum of probabilities; integers are in units of 2^-64."""
         sums = [total for masses in self.masses for total in masses.sum(axis=1).tolist()]
-        return max((abs(float(s / TOTAL if isinstance(s, int) else s) - 1) for s in sums), default=0.0)
+        return max((abs(float(s / ROW_SUM if isinstance(s, int) else s) - 1) for s in sums), default=0.0)
 
     def show(self, outcomes: Outcomes, size: tuple[int, ...]) -> Any:
         """Return images of this height, width and channels with these outcomes; unchanged without parts."""

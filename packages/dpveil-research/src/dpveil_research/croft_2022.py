@@ -12,7 +12,7 @@ from itertools import product
 from typing import Final
 
 from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic, PixelMethod, SSIMExponential
-from dpveil.postprocessing import GaussianBlur
+from dpveil.postprocessing.steps import GaussianBlur
 from dpveil_research.data import Dataset
 from dpveil_research.grid import Contrast, Grid, Setting
 from dpveil_research.plots import Panel, figure

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.attacks.super_resolution import Restored
+from dpveil.attacks.restoration import Restored
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.cells import Cell
 from dpveil.bench.data import Dataset as Faces

@@ -16,7 +16,7 @@ from jaxtyping import Float64, Int64, UInt8
 from dpveil.core.parameters import Count, Flag, Positive
 from dpveil.mechanisms.pixel import DPPix, SSIMExponential
 from dpveil.mechanisms.pixel.base import TOP, cell_areas, cell_sums, expand_cells, mean_levels, pixelise
-from dpveil.mechanisms.pixel.baselines import Baseline
+from dpveil.mechanisms.pixel.common_practice import Baseline
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
 

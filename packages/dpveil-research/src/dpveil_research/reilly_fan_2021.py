@@ -16,7 +16,7 @@ from itertools import product
 from typing import Final
 
 from dpveil.mechanisms.pixel import DPSVD, DPPix, DPSamp, Fill, Mosaic, Snow
-from dpveil.postprocessing import Median
+from dpveil.postprocessing.steps import Median
 from dpveil_research.data import Dataset
 from dpveil_research.grid import TOP, Contrast, Grid, Setting
 from dpveil_research.plots import Panel, figure

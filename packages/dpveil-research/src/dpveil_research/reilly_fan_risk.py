@@ -14,7 +14,7 @@ from typing import Final
 
 from dpveil.attacks.base import Attack, has_extra
 from dpveil.attacks.networks import NetworkParrot
-from dpveil.attacks.super_resolution import Restored
+from dpveil.attacks.restoration import Restored
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.data import load
 from dpveil.bench.measuring import cells

@@ -15,7 +15,7 @@ from dpveil.assets.model_cards import Card
 from dpveil.assets.trained_files import save
 from dpveil.core.rationals import Json
 from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
-from dpveil.faces.attribute_model import READ, SIDE, AttributeModel, columns_of, features
+from dpveil.faces.attribute_model import CROP_SIDE, READ, AttributeModel, columns_of, features
 from dpveil.faces.geometry import Frame
 from dpveil.faces.portrait import centred
 from dpveil.noise.bits import SeededBits
@@ -106,8 +106,8 @@ def _rows(order: AttributeOrder, progress: Progress) -> Rows:
             if not isinstance(found, Labelled):
                 rows.failed.append(found)
                 continue
-            crop = np.ascontiguousarray(centred(found.photo, (SIDE, SIDE, 3)))
-            more = {} if finder is None else looks(finder.look(crop, Frame(SIDE)))
+            crop = np.ascontiguousarray(centred(found.photo, (CROP_SIDE, CROP_SIDE, 3)))
+            more = {} if finder is None else looks(finder.look(crop, Frame(CROP_SIDE)))
             rows.labels.append({**more, **found.labels})
             rows.variants.append(features(np.stack(list(_variants(crop, bits)))).astype(np.float16))
     return rows
@@ -126,10 +126,10 @@ def looks(points: Float64[np.ndarray, "68 2"]) -> dict[str, int]:
 
 def _variants(crop: UInt8[np.ndarray, "s s 3"], bits: SeededBits) -> Iterator[UInt8[np.ndarray, "s s 3"]]:
     numbers = (bits.words(4) >> np.uint64(11)).astype(np.float64) / (1 << 52) - 1
-    across, down, zoom, turn = (numbers * [SHIFT * SIDE, SHIFT * SIDE, ZOOM, TURN]).tolist()
-    middle = ((SIDE - 1) / 2, (SIDE - 1) / 2)
+    across, down, zoom, turn = (numbers * [SHIFT * CROP_SIDE, SHIFT * CROP_SIDE, ZOOM, TURN]).tolist()
+    middle = ((CROP_SIDE - 1) / 2, (CROP_SIDE - 1) / 2)
     matrix = cv2.getRotationMatrix2D(middle, turn, 1 + zoom) + np.array([[0, 0, across], [0, 0, down]])
-    moved = cv2.warpAffine(crop, matrix, (SIDE, SIDE), borderMode=cv2.BORDER_REPLICATE)
+    moved = cv2.warpAffine(crop, matrix, (CROP_SIDE, CROP_SIDE), borderMode=cv2.BORDER_REPLICATE)
     for one in (crop, np.asarray(moved, np.uint8)):
         yield one
         yield np.ascontiguousarray(one[:, ::-1])

@@ -19,7 +19,7 @@ from dpveil.errors import DPVeilError, PhotoError
 from dpveil.faces.portrait import centred
 from dpveil.io import FORMATS, read, read_bytes
 from dpveil.io.names import show_path
-from dpveil.io.writing import refusal
+from dpveil.io.writing import write_error
 from dpveil.noise.bits import SeededBits
 from dpveil_train.order import Source
 from dpveil_train.shards import LARGEST, SHARD, open_shard
@@ -98,7 +98,7 @@ class CropFile:
                 crops.count += 1
             crops._file.flush()
         except OSError as error:
-            raise refusal(folder, error) from error
+            raise write_error(folder, error) from error
         return crops
 
     def __enter__(self) -> Self:

@@ -23,7 +23,7 @@ from dpveil.core.rationals import Json
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, MSEExponential, Snow
 from dpveil.metrics import psnr
 from dpveil.noise.bits import SeededBits
-from dpveil.postprocessing import JOB, DenoiserNetwork
+from dpveil.postprocessing.steps import JOB, DenoiserNetwork
 from dpveil_train import networks
 from dpveil_train.gan import convolution
 from dpveil_train.networks import NetworkOrder, export_onnx, halve_weights, held_out, train_network

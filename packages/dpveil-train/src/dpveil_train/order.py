@@ -19,7 +19,7 @@ from dpveil.assets.trained_files import SUFFIX, TrainedFile, card_path
 from dpveil.codecs.base import Canvas, Crops
 from dpveil.core.rationals import Json
 from dpveil.errors import DPVeilError, InvalidParameter
-from dpveil.io.writing import refusal
+from dpveil.io.writing import write_error
 
 M = TypeVar("M", bound=TrainedFile)
 
@@ -57,10 +57,10 @@ class Order:
             problem = f"does not end in {SUFFIX}"
             raise InvalidParameter("out", str(self.out), problem, hint="such as model.safetensors")
         if not self.out.parent.is_dir():
-            raise refusal(self.out, FileNotFoundError(errno.ENOENT, ""))
+            raise write_error(self.out, FileNotFoundError(errno.ENOENT, ""))
         for path in (self.out, card_path(self.out)):
             if path.exists() and not self.replace:
-                raise refusal(path, FileExistsError(errno.EEXIST, ""))
+                raise write_error(path, FileExistsError(errno.EEXIST, ""))
 
     def key(self, about: dict[str, Any]) -> str:
         """Return what a checkpoint is known by: a hash of this order and of what describes the data."""

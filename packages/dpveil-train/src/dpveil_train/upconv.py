@@ -316,6 +316,6 @@ def train(order: NetworkOrder, progress: Progress = silent) -> Trained[UpConv]:
 
 
 def expression(finder: Finder | None, crop: UInt8[np.ndarray, "s s 3"]) -> tuple[float]:
-    """Return 1 for a smile and 0 for none, by the rules of `attribute_models.looks`."""
+    """Return 1 for a smile and 0 for none, by the rules of `attributes.looks`."""
     marks = finder.marks(crop) if finder else None
     return (np.nan if marks is None else float(looks(marks)["smile"]),)

@@ -21,7 +21,7 @@ nose. The eyes' centres are (0.3025, 0.3043) and (0.6830, 0.3051)."""
 BLUR: Final = 0.5
 """Standard deviation of the Gaussian blur before downscaling by a factor s, divided by √(s² - 1), in
 pixels."""
-MOST: Final = 1 << 20  # largest scale of a similarity; the smallest is its inverse
+LARGEST_SCALE: Final = 1 << 20  # largest scale of a similarity; the smallest is its inverse
 READ: Final = 4  # pixels around a position that interpolation by cubics reads, and one more
 SMALLEST: Final = 64  # least shorter side of a halved photo, in pixels
 Points = Float64[np.ndarray, "n 2"]
@@ -91,7 +91,7 @@ class Similarity:
 
     def __post_init__(self) -> None:
         finite = all(map(math.isfinite, (self.scale, self.angle, self.x, self.y)))
-        if not finite or not 1 / MOST < self.scale < MOST:
+        if not finite or not 1 / LARGEST_SCALE < self.scale < LARGEST_SCALE:
             raise RegionError(
                 "the position and size of the face are not finite numbers", hint="it may not be a face"
             )

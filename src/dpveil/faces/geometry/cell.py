@@ -19,7 +19,7 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape, outline
 from dpveil.faces.geometry.protection import PROTECTIONS, TURNED
-from dpveil.regions.boxes import box_of_text
+from dpveil.regions.given_regions import box_of_text
 
 RATIO: Final = (9, 8)  # two numbers whose quotient is the ratio of one scale to the next: 12.5 %
 SCALES: Final = range(128)  # exponents of the scale: the frame's side is 1.125^scale pixels

@@ -25,9 +25,7 @@ WEIGHTS: Final = np.array([0.299, 0.587, 0.114], np.float32)
 
 @dataclass(frozen=True)
 class ColourMatch:
-    """A change of a face's levels: `colour` from 0 to 1 scales its saturation, `bright` is the level that its
-    98 % quantile may reach.
-    """
+    """A change of levels: `colour`, 0 to 1, scales saturation; the 98 % quantile becomes `bright` at most."""
 
     colour: float
     bright: float

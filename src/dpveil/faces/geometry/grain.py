@@ -22,7 +22,7 @@ QUIET: Final = 0.15  # quantile of that detail, which edges and hair hardly chan
 AROUND: Final = 0.3
 """Width of the surroundings in which grain is measured, relative to the longer side of the region's box."""
 ENOUGH: Final = 64  # least number of pixels in which grain is measured
-MOST: Final = 4.0  # largest standard deviation of added grain, in levels
+MOST_GRAIN: Final = 4.0  # largest standard deviation of added grain, in levels
 SHARE: Final = 0.7
 """Factor for the grain that is added: cameras have finer grain than the pattern, with more detail at the same
 strength."""
@@ -50,7 +50,7 @@ def add_grain(
         return face
     tile = _pattern()
     missing = SHARE * float(np.sqrt(wanted**2 - own**2))
-    needed = min(MOST, missing / (_detail(tile[..., None], tile < np.inf, QUIET) or 1.0))
+    needed = min(MOST_GRAIN, missing / (_detail(tile[..., None], tile < np.inf, QUIET) or 1.0))
     down, across = ((start + np.arange(length)) % TILE for start, length in ((box.y, box.h), (box.x, box.w)))
     noise = np.float32(needed) * tile[np.ix_(down, across)]
     return np.clip(np.rint(face + noise[..., None]), 0, 255).astype(np.uint8)

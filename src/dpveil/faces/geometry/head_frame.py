@@ -15,7 +15,7 @@ from dpveil.core.array_types import Bool, Float64
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import Frame, Points, Similarity
 
-SIDE: Final = 2.378125  # the frame's side, in units of UTKFace's crop
+FRAME_SIDE: Final = 2.378125  # the frame's side, in units of UTKFace's crop
 LEFT: Final = -0.6963125
 TOP: Final = -0.75594375  # the frame's left and top, in units of UTKFace's crop
 MIDDLE: Final = (0.50, 0.47)  # centre of the head and of its shapes
@@ -34,7 +34,7 @@ class HeadFrame:
 
     @property
     def unit(self) -> float:
-        return self.size / SIDE
+        return self.size / FRAME_SIDE
 
     def pixels(self, parts: Parts) -> Parts:
         """Return positions in pixels of this frame, from positions in units of UTKFace's crop."""
@@ -44,7 +44,7 @@ class HeadFrame:
 
 def frame_parts(parts: Parts) -> Parts:
     """Return positions in units of the frame's side, from positions in units of UTKFace's crop."""
-    moved: Parts = (parts - (LEFT, TOP)) / SIDE
+    moved: Parts = (parts - (LEFT, TOP)) / FRAME_SIDE
     return moved
 
 

@@ -187,9 +187,7 @@ class Predictor:
         return Landmarks(five, apart / distance, score)
 
     def look(self, crop: UInt8[np.ndarray, "s s 3"], frame: Frame) -> Points:
-        """Return the landmarks of an aligned crop, in its pixels, from one start, without spread and
-        score.
-        """
+        """Return the landmarks of an aligned crop, in its pixels, from one start; no spread, no score."""
         seen = Frame(SEEN.size, frame.margin)
         large = cv2.resize(np.ascontiguousarray(crop), (SEEN.size, SEEN.size), interpolation=cv2.INTER_LINEAR)
         ends = np.rint(seen.pixels(np.array(SQUARE))).astype(int)

@@ -14,12 +14,12 @@ import numpy as np
 from dpveil.core.array_types import Float32, UInt8
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.membrane import DARK, TINT, continue_skin, levels_of, rim_gain, skin_weights
+from dpveil.faces.geometry.surroundings_seen import Around
 from dpveil.faces.geometry.tone import patch_of
-from dpveil.faces.geometry.view import ONE, View, seen, through
+from dpveil.faces.geometry.view import UNIT_FRAME, View, seen, through
 from dpveil.opencv import cv2
 
 FRAME: Final = HeadFrame(64)  # the frame in which light is corrected
@@ -67,7 +67,7 @@ class Light:
                 return None
             return cv2.warpAffine(plane, matrix, (box.w, box.h), flags=mode, borderMode=edge)
 
-        return Light(ONE, *(moved(one) for one in (self.gain, self.skin, self.face, self.beside)))
+        return Light(UNIT_FRAME, *(moved(one) for one in (self.gain, self.skin, self.face, self.beside)))
 
     def lit(self, levels: Levels) -> Levels:
         """Return levels with the gain, 0 to 255."""
@@ -86,7 +86,7 @@ def light_of(
     Only what is `around` it has influence.
     """
     side, there = FRAME.size, between(around.place, HeadFrame(1), FRAME)
-    pose = between(ONE, HeadFrame(1), FRAME)
+    pose = between(UNIT_FRAME, HeadFrame(1), FRAME)
     outside, known = seen(around.outside, around.hidden, there, side)
     wide = np.ones((2 * RIM + 1, 2 * RIM + 1), np.uint8)
     inside = (cv2.dilate(_mask(region, there, side), wide) > 0) & ~known
@@ -114,7 +114,7 @@ def _by_network(
     fine = between(around.place, HeadFrame(1), FINE)
     fine = replace(fine, x=fine.x - CROP.x, y=fine.y - CROP.y)
     outside, known = seen(around.outside, around.hidden, fine, CROP.w)
-    place = between(ONE, FINE, HeadFrame(1))
+    place = between(UNIT_FRAME, FINE, HeadFrame(1))
     face, shares = view.on(place, CROP, "face", skin=True)
     here = light.on(place, CROP)
     photo = (outside / np.float32(127.5) - 1) * known[..., None]

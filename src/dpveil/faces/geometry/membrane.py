@@ -26,7 +26,7 @@ ROUNDS: Final = 12  # steps to find the centre
 STIFF: Final = (20.0, 10.0)
 """How firmly the correction and the share of skin are held at the rim, relative to a step to a neighbour."""
 SLACK: Final = 1e-4  # how firmly every pixel is held at the mean correction
-MOST: Final = 0.6  # largest deviation of light at the rim from that of the face, as a logarithm
+MOST_RIM_DEVIATION: Final = 0.6  # largest deviation of light at the rim from that of the face, as a logarithm
 DARK: Final = 12.0
 """Levels that are added before logarithms are taken, so that noise in shadows is no difference in light."""
 TINT: Final = 0.15
@@ -84,7 +84,7 @@ def rim_gain(
 ) -> Float64[np.ndarray, "h w 3"]:
     """Return the smoothest logarithm of a gain with which a face meets the skin `outside` at the rim."""
     ratio = np.log((outside[rim] + DARK) / (face[rim] + DARK)).astype(np.float64)
-    ratio = np.clip(ratio, -MOST, MOST)
+    ratio = np.clip(ratio, -MOST_RIM_DEVIATION, MOST_RIM_DEVIATION)
     all_channels = ratio.mean(axis=1, keepdims=True)
     ratio = all_channels + np.clip(ratio - all_channels, -TINT, TINT)
     return np.asarray(_harmonic(inside | rim, rim, STIFF[0] * weights[None], ratio, np.array([SLACK]))[0])
@@ -111,7 +111,7 @@ def continue_skin(
     light = np.log(face.astype(np.float64) + DARK)
     middle = light[core].mean(axis=0)
     wanted = np.where(core[..., None], light, np.log(outside.astype(np.float64) + DARK)) - middle
-    wanted = np.clip(wanted, -MOST, MOST)
+    wanted = np.clip(wanted, -MOST_RIM_DEVIATION, MOST_RIM_DEVIATION)
     wanted[core] = light[core] - middle
     skin = np.zeros(inside.shape)
     skin[rim] = weights

@@ -18,8 +18,7 @@ from dpveil.faces.geometry.align import Frame, Similarity, of_points
 from dpveil.faces.geometry.cell import ROUNDING, Cell, cell_of, given_box
 from dpveil.faces.geometry.head_frame import HeadFrame, Shape, between, outline
 from dpveil.faces.geometry.landmarks import SEEN, UPRIGHT, Landmarks, Locator, locator, of_box, pose_of
-from dpveil.faces.geometry.protection import FACE as FACE_ALONE
-from dpveil.faces.geometry.protection import PROTECTIONS, protection_of
+from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECTIONS, protection_of
 
 TURNS: Final = (math.pi / 2, -math.pi / 2, math.pi)
 """Angles by which faces may be turned, of people who lie or photos that do."""
@@ -78,7 +77,7 @@ class Placed:
         """Return the pixels of the inner face in the middle of the cell; None if there are none."""
         if self.cell is None:
             return self.region
-        kind = PROTECTIONS[FACE_ALONE]
+        kind = PROTECTIONS[PROTECT_FACE]
         shape = kind.stretched(kind.one, self.cell.yaw)
         pixels = shape.region(self.cell.pose, photo.width, photo.height)
         return None if pixels is None else Region(*pixels)
@@ -113,7 +112,7 @@ def place(
     found = None
     if landmarks is not False:
         asked = locator() if landmarks is True else landmarks
-        found = check(_near(asked, photo, box, lying=protect != FACE_ALONE), origin.in_words())
+        found = check(_near(asked, photo, box, lying=protect != PROTECT_FACE), origin.in_words())
     exact = between(of_box(box), SEEN, frame) if found is None else of_points(found.points, frame.points())
     own, cell = (None if origin.found else box), None
     if found is None and own is not None:

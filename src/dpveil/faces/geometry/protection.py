@@ -59,13 +59,13 @@ class Protection:
         return self.stretched(shape, None)
 
 
-HEAD: Final = "head"
-BOX: Final = "box"
-FACE: Final = "face"
+PROTECT_HEAD: Final = "head"
+PROTECT_BOX: Final = "box"
+PROTECT_FACE: Final = "face"
 HAIR: Final = "hair, neck and clothes beyond it"
 ALSO: Final = "hair, ears and neck are replaced too"
 PROTECTIONS: Final = {
-    FACE: Protection(
+    PROTECT_FACE: Protection(
         INNER,
         Shape((0.1845, 0.1878), below=1.262),
         True,
@@ -76,8 +76,8 @@ PROTECTIONS: Final = {
         ahead=(1.0, 0.88, 0.76),
         holds=(0.5, 0.1),
     ),
-    HEAD: Protection(WITH_HAIR, replace(WITH_HAIR.larger(1.25), below=0.81), True, HAIR, ALSO),
-    BOX: Protection(AROUND, AROUND.larger(1.25), False, HAIR, ALSO, either=EITHER),
+    PROTECT_HEAD: Protection(WITH_HAIR, replace(WITH_HAIR.larger(1.25), below=0.81), True, HAIR, ALSO),
+    PROTECT_BOX: Protection(AROUND, AROUND.larger(1.25), False, HAIR, ALSO, either=EITHER),
 }
 """The only list of the values of `protect`; the first is the default."""
 
@@ -112,4 +112,4 @@ def protection_of(protect: str, yaw: int | None) -> str:
 
     Landmarks of a profile are unsure by 30° and more, so its head may be half as large again as they say.
     """
-    return BOX if protect == HEAD and abs(yaw or 0) == TURNED else protect
+    return PROTECT_BOX if protect == PROTECT_HEAD and abs(yaw or 0) == TURNED else protect

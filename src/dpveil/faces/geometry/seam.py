@@ -16,9 +16,9 @@ from dpveil.core.region import Box, Region
 from dpveil.opencv import cv2
 
 SEAM: Final = 0.03  # width of the blend inside a region's edge, in units of UTKFace's crop
-SIDE: Final = 160  # side of UTKFace's crop in which levels are compared, in pixels
+COMPARED_SIDE: Final = 160  # side of UTKFace's crop in which levels are compared, in pixels
 WINDOW: Final = 3  # side of the window, in those pixels, in which both sides of an edge are compared
-MOST: Final = 60.0  # largest change, in levels
+MOST_SHIFT: Final = 60.0  # largest change, in levels
 ALL: Final = (0.14, 0.05)
 """How far from the edge levels change, and the standard deviation of the blur along it, in units of UTKFace's
 crop."""
@@ -63,7 +63,7 @@ def shift_to_photo_levels(
     `outside` is the photo with 0 under `hidden`; `unit` is the side of UTKFace's crop in pixels. If `alike`,
     only what is nearly as light and of the same colour on both sides counts.
     """
-    more, ratio = math.ceil(WINDOW * max(1.0, unit / SIDE)), min(1.0, SIDE / unit)
+    more, ratio = math.ceil(WINDOW * max(1.0, unit / COMPARED_SIDE)), min(1.0, COMPARED_SIDE / unit)
     top, left = min(more, box.y), min(more, box.x)
     bottom = min(more, hidden.shape[0] - box.y - box.h)
     right = min(more, hidden.shape[1] - box.x - box.w)
@@ -94,7 +94,7 @@ def continued_from_edge(
     Wrinkles, collars and strands that end at the edge would show where it is. `outside` is the photo with 0
     under `hidden`; `unit` is the side of UTKFace's crop in pixels.
     """
-    few = max(1, round(unit / SIDE))  # large faces are compared in smaller pictures
+    few = max(1, round(unit / COMPARED_SIDE))  # large faces are compared in smaller pictures
     view = box.wider(few, *hidden.shape[::-1])
     top, left = box.y - view.y, box.x - view.x
     levels, hole = outside[view.slices].copy(), hidden[view.slices]
@@ -176,7 +176,7 @@ def _change_in_hole(
     weight = rim.astype(np.float32)
     if alike:
         weight *= np.exp(-0.5 * (np.abs(missed).max(axis=2) / ALIKE) ** 2)
-    missed = np.clip(missed, -MOST, MOST)
+    missed = np.clip(missed, -MOST_SHIFT, MOST_SHIFT)
     wide, along = ALL
     sums = cv2.GaussianBlur(np.dstack([missed * weight[..., None], weight]), (0, 0), along * unit)
     at = np.clip(cv2.distanceTransform((~known).astype(np.uint8), cv2.DIST_L2, 3) / (wide * unit), 0, 1)

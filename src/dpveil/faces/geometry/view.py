@@ -19,7 +19,7 @@ from dpveil.faces.geometry.membrane import lab_of, near_skin, skin_centre
 from dpveil.faces.geometry.turn import turn_of, yaw_of
 from dpveil.opencv import cv2
 
-ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)  # the identity
+UNIT_FRAME: Final = Similarity(1.0, 0.0, 0.0, 0.0)  # the identity
 SKIN: Final = (0.495, 0.48, 0.365, 0.46)
 """Ellipse of a crop that shows a face and nothing beside it: centre and half axes, in units of UTKFace's
 crop."""
@@ -85,7 +85,7 @@ class View:
         outline = 1 - turned + turned * shown
         alpha = outline * step((1 + WIDER * (1 - far_side) - far) / SOFT + 0.5)
         none = np.zeros_like(alpha)
-        view = cls(crop, alpha, none, none, none, between(ONE, frame, HeadFrame(1)), whole=False)
+        view = cls(crop, alpha, none, none, none, between(UNIT_FRAME, frame, HeadFrame(1)), whole=False)
         beside = np.abs(at - 0.5).max(axis=-1) < 0.5 + frame.margin - more / frame.unit
         view.__dict__["face"] = beside * shown * step((1 - far) / SOFT + 0.5) * _bare(crop, far, at[..., 1])
         return view
@@ -180,7 +180,7 @@ class View:
         self, size: int, *shares: str, skin: bool = False, near: Box | None = None
     ) -> tuple[Levels, Levels]:
         """Return the same in a `HeadFrame` of `size` × `size` pixels."""
-        place = between(ONE, HeadFrame(size), HeadFrame(1))
+        place = between(UNIT_FRAME, HeadFrame(size), HeadFrame(1))
         return self.on(place, Box(0, 0, size, size), *shares, skin=skin, near=near)
 
 
@@ -217,9 +217,7 @@ def through(first: Similarity, second: Similarity) -> Similarity:
 
 
 def _moved(picture: Levels, to: Similarity, width: int, height: int, *, constant: bool = False) -> Levels:
-    """Return a picture mapped by `to` to a canvas, with anti-aliasing; beyond its edge it is continued, or 0
-    if `constant`.
-    """
+    """Return a picture mapped by `to`, anti-aliased; beyond its edge it goes on, or is 0 if `constant`."""
     edge = cv2.BORDER_CONSTANT if constant else cv2.BORDER_REPLICATE
     if to.scale < 1:
         blur = BLUR * math.sqrt(1 / to.scale**2 - 1)

@@ -26,7 +26,7 @@ from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import IntegerMatrix, certify_matrix, log_above
 
 DIGITS: Final = 128  # bits of precision for e^-ε; the integers that are drawn are certified themselves
-MOST: Final = 256  # largest number of values
+MOST_VALUES: Final = 256  # largest number of values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class RandomisedResponse:
     source: ClassVar[str] = "Warner 1965; Kairouz, Oh & Viswanath 2016"
 
     epsilon: Positive = Positive()
-    values: Count = Count(low=2, high=MOST)
+    values: Count = Count(low=2, high=MOST_VALUES)
 
     def guarantee(self) -> Guarantee:
         """Return ε for any two inputs, whatever the value was computed from."""

@@ -1,7 +1,6 @@
-"""Latent mechanisms: one file each, and a row in `core.registry`."""
+"""Latent mechanisms: each a class, and a row in `core.registry`."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dpveil.core import registry
 from dpveil.core.lazy import lazy
@@ -17,10 +16,7 @@ if TYPE_CHECKING:
         PCABasis,
     )
 
-TABLE: "Final[Mapping[str, type[LatentMechanism]]]" = registry.LATENT
-
 __all__ = [
-    "TABLE",
     "BoxGaussian",
     "BoxLaplace",
     "BoxTruncatedLaplace",

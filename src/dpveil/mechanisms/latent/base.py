@@ -53,9 +53,7 @@ class CodeSpace(Protocol):
 
     @property
     def deviations(self) -> Float64[np.ndarray, " m"] | None:
-        """Standard deviations of public codes, of mean 0, if coordinates are principal components, else
-        None.
-        """
+        """Standard deviations of public codes, if coordinates are principal components, else None."""
 
     def bounds(self, clip: Number = 0) -> Box:
         """Return the public box that leaves out `clip` per cent of public codes at each end of each side."""
@@ -91,9 +89,7 @@ class LatentMechanism(ABC):
         """Return private points of the grid; the only place where noise meets codes."""
 
     def guarantee(self, space: CodeSpace) -> Guarantee:
-        """Return the guarantee of one release of one code: the budget for any two inputs, or times their
-        distance.
-        """
+        """Return the guarantee of one release of a code: for any two inputs, or times their distance."""
         return Guarantee(
             kind=self.kind,
             epsilon=getattr(self, "epsilon", None),

@@ -24,7 +24,7 @@ from dpveil.mechanisms.latent.posterior import (
     rational_shares,
     rounded_up,
 )
-from dpveil.mechanisms.scalar.base import RECORD
+from dpveil.mechanisms.scalar.base import DATABASE_RECORD
 from dpveil.mechanisms.scalar.laplace import TruncatedLaplace
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import check_variance, discrete_gaussian
@@ -126,7 +126,9 @@ class BoxTruncatedLaplace(LatentMechanism):
 @lru_cache(maxsize=1024)
 def _coordinate(epsilon: Fraction) -> TruncatedLaplace:
     """Return the mechanism of a coordinate: for one face, making it takes longer than drawing."""
-    return TruncatedLaplace(range=(0, STEPS), sensitivity=STEPS, epsilon=epsilon, relation=RECORD, step=1)
+    return TruncatedLaplace(
+        range=(0, STEPS), sensitivity=STEPS, epsilon=epsilon, relation=DATABASE_RECORD, step=1
+    )
 
 
 METRIC: Final = "mean of |z_i - z′_i| / (high_i - low_i) over the code, {grid}"
@@ -285,9 +287,7 @@ class PCABasis(LatentMechanism):
         return Distance.of(plain.name, **dict(plain.settings), **own)
 
     def prepare(self, space: CodeSpace) -> None:
-        """Raise `InvalidParameter` if no component is affordable, and `NoiseError` if the noise cannot be
-        drawn.
-        """
+        """Raise `InvalidParameter` if no component is affordable, `NoiseError` if noise cannot be drawn."""
         digit_tables(self.scale(space))
 
     def number_of_components(self, space: CodeSpace) -> int:

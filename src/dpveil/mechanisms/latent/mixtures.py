@@ -31,9 +31,7 @@ class Seen(NamedTuple):
 
 
 class Sites(NamedTuple):
-    """Normal likelihoods exp(-precision·u²/2 + slope·u) of u = z - mean, and the logarithm of what they leave
-    out.
-    """
+    """Normal likelihoods exp(-precision·u²/2 + slope·u) of u = z - mean; `log` is of what they leave out."""
 
     precision: Float64[np.ndarray, "n m"]
     slope: Float64[np.ndarray, "n m"]
@@ -94,9 +92,7 @@ def _draw_codes(prior: Factors, seen: Seen, bits: BitSource) -> Codes:
 
 
 def sites_of(prior: Factors, j: int, seen: Seen) -> Sites:
-    """Return normal likelihoods with which coordinates of component j have the mean and the variance that
-    they have given what is seen.
-    """
+    """Return normal likelihoods that give component j the means and variances that follow from `seen`."""
     mean, variance = prior.means[j], prior.variances[j]
     away = seen.where - mean[:, None]
     step = away[:, 1] - away[:, 0]
@@ -118,9 +114,7 @@ def sites_of(prior: Factors, j: int, seen: Seen) -> Sites:
 def posterior_of(
     prior: Factors, j: int, sites: Sites
 ) -> tuple[Float64[np.ndarray, "n q"], Float64[np.ndarray, "n q q"], Float64[np.ndarray, " n"]]:
-    """Return the mean of component j's factors, a root of their covariance, and the logarithm of the
-    component's likelihood.
-    """
+    """Return the mean of component j's factors, a root of their covariance, and j's log-likelihood."""
     loadings, noises = prior.loadings[j], prior.noises[j]
     m, q = loadings.shape
     grown = 1 + sites.precision * noises

@@ -1,15 +1,14 @@
-"""Pixel-space methods: a file or a folder each, and a row in `core.registry`."""
+"""Pixel-space methods: each a class, and a row in `core.registry`."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dpveil.core import registry
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.mechanisms.pixel.base import PixelMethod
-    from dpveil.mechanisms.pixel.baselines import Blur, Fill, Mosaic, Snow
     from dpveil.mechanisms.pixel.bit_planes import BitPlanes
+    from dpveil.mechanisms.pixel.common_practice import Blur, Fill, Mosaic, Snow
     from dpveil.mechanisms.pixel.dct_gaussian import DCTGaussian
     from dpveil.mechanisms.pixel.dp_pix import DPPix, DPPixGaussian
     from dpveil.mechanisms.pixel.dp_samp import DPSamp
@@ -17,11 +16,8 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.pixel.mse_exponential import MSEExponential
     from dpveil.mechanisms.pixel.ssim.method import SSIMExponential
 
-TABLE: "Final[Mapping[str, type[PixelMethod]]]" = registry.PIXEL
-
 __all__ = [
     "DPSVD",
-    "TABLE",
     "BitPlanes",
     "Blur",
     "DCTGaussian",

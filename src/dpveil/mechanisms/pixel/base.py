@@ -22,7 +22,7 @@ from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Image, Method, Placement, Size, Step
 from dpveil.noise.bits import BitSource, check_bits
-from dpveil.regions.tiling import grow
+from dpveil.regions.growth import grow
 
 
 class Pixels(Placement):
@@ -33,9 +33,7 @@ class Pixels(Placement):
         self.regions = tuple(grow(region, photo) for region in regions)
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
-        """Return the photo with each region of the original released by the method and passed through
-        `steps`.
-        """
+        """Return the photo with each region released by the method and passed through `steps`."""
         image = self.photo.image.copy()
         for region in self.regions:
             released = self.method.release(region.crop(self.photo.image), bits=bits)
@@ -91,16 +89,12 @@ def cell_sums(image: UInt8[np.ndarray, "h w c"], block: int) -> Int64[np.ndarray
     if full < len(tall):
         np.add.reduce(flat[full * step :], axis=0, dtype=narrow, out=tall[full])
     columns = tall.reshape(len(tall), width, channels)
-    sums: Int64[np.ndarray, "rows columns c"]
-    sums = np.add.reduceat(columns, np.arange(0, width, step), axis=1, dtype=np.int64)
-    return sums
+    return np.asarray(np.add.reduceat(columns, np.arange(0, width, step), axis=1, dtype=np.int64))
 
 
 def cell_areas(height: int, width: int, block: int) -> Int64[np.ndarray, "rows columns 1"]:
     """Return the number of pixels of each cell; those in the last row and column may be smaller."""
-    areas: Int64[np.ndarray, "rows columns 1"]
-    areas = (_sides(height, block)[:, None] * _sides(width, block))[:, :, None]
-    return areas
+    return np.asarray((_sides(height, block)[:, None] * _sides(width, block))[:, :, None])
 
 
 def _sides(length: int, block: int) -> Int64[np.ndarray, " cells"]:
@@ -145,9 +139,7 @@ def _areas(height: int, width: int, block: int) -> Counter[int]:
 
 
 def fullest_of(sizes: Mapping[int, int], changed: int | None) -> dict[int, int]:
-    """Return the shifts when `changed` pixels fill the largest cells first; `sizes` maps areas to cell
-    counts.
-    """
+    """Return the shifts when `changed` pixels fill the largest cells first; `sizes` counts cells by area."""
     left = sum(area * count for area, count in sizes.items()) if changed is None else changed
     moved: dict[int, int] = {}
     for area, count in sorted(sizes.items(), reverse=True):
@@ -176,9 +168,9 @@ def mean_levels(
     sums: Int64[np.ndarray, "rows columns c"], areas: Int64[np.ndarray, "rows columns 1"]
 ) -> UInt8[np.ndarray, "rows columns c"]:
     """Return sums divided by areas, clamped to 0..255 and rounded half up: post-processing of noisy sums."""
-    levels: UInt8[np.ndarray, "rows columns c"]
-    levels = ((2 * np.minimum(np.maximum(sums, 0), TOP * areas) + areas) // (2 * areas)).astype(np.uint8)
-    return levels
+    return np.asarray(
+        ((2 * np.minimum(np.maximum(sums, 0), TOP * areas) + areas) // (2 * areas)).astype(np.uint8)
+    )
 
 
 def cell_levels(image: UInt8[np.ndarray, "h w c"], block: int) -> UInt8[np.ndarray, "rows columns c"]:

@@ -21,7 +21,7 @@ from dpveil.mechanisms.pixel.base import MOST_SIZES, BudgetedMethod, check_size,
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below
-from dpveil.noise.matrix import TOTAL
+from dpveil.noise.matrix import ROW_SUM
 
 Bands = list[tuple[str, Int16[np.ndarray, "rows columns c"]]]
 """Pairs (kind, coefficients), the finest level first, the means of whole groups last."""
@@ -95,16 +95,21 @@ RAREST: Final = 2.0**-10
 """Smallest probability of a bit in the model, so that a set bit is believed once it is paid for."""
 SHARE: Final = {COARSE: 4.0, DETAIL: 1.0, CROSS: 0.25}
 """Squared error that a squared error of 1 adds to its four pixels or means in total."""
-MOST: Final = 44.0  # largest ε of a plane: beyond, a flip is rarer than 2^-63, which 64 bits cannot represent
-GRID: Final = tuple(MOST * 2 ** (-step / 4) for step in range(60))  # ε tried for a plane
+MOST_EPSILON: Final = 44.0  # of a plane: beyond, a flip is rarer than 2^-63, which 64 bits cannot represent
+GRID: Final = tuple(MOST_EPSILON * 2 ** (-step / 4) for step in range(60))  # ε tried for a plane
 ENOUGH: Final = 1e-11  # fraction of a budget that may stay unspent: floating-point sums do not resolve it
 DIGITS: Final = 192  # bits of precision for e^-ε
 
 
 @dataclass(frozen=True)
 class Plane:
-    """One bit of a coefficient: its `value` if set (0 for the sign), its probability in the model, and its
-    ε.
+    """One bit of a coefficient: its `value` if set (0 for the sign), its chance in the model, and its ε.
+
+    The model is a guess about photos; it shapes budgets and decoding, never the guarantee. Means are uniform
+    on 0..255, signs fair, and magnitudes geometric with a mean of 8 times the level for details and half of
+    that for cross differences, but no bit has a probability below 1/1024. Under the model all bits are
+    independent (as the digits of a geometric variable are), so the best estimate of each is affine in the
+    output of randomised response, with an error in closed form.
     """
 
     value: int
@@ -115,12 +120,12 @@ class Plane:
     def flip(self) -> int:
         """The probability of a flip in units of 2^-64, rounded up, so that ln((1 - q)/q) is at most ε."""
         shrink = Fraction(exp_below(Fraction(self.epsilon), DIGITS) + 3, 1 << DIGITS)
-        return min(TOTAL // 2, int(TOTAL * shrink / (1 + shrink)) + 1)
+        return min(ROW_SUM // 2, int(ROW_SUM * shrink / (1 + shrink)) + 1)
 
     @property
     def posterior_means(self) -> tuple[float, float]:
         """The posterior mean of the bit after a 0, and after a 1."""
-        q = self.flip / TOTAL
+        q = self.flip / ROW_SUM
         one, none = self.prior * (1 - q), (1 - self.prior) * (1 - q)
         return self.prior * q / (self.prior * q + none), one / (one + (1 - self.prior) * q)
 
@@ -197,7 +202,7 @@ class Band:
         """Return the largest gain per unit of budget, with the plane and the ε that reach it."""
         found = (0.0, 0, 0.0)
         for place, plane in enumerate(self.planes):
-            top, gain = min(MOST, plane.epsilon + left / self.count), self.gain(place)
+            top, gain = min(MOST_EPSILON, plane.epsilon + left / self.count), self.gain(place)
             for epsilon in (top, *(step for step in GRID if plane.epsilon < step < top)):
                 if epsilon > plane.epsilon:
                     ratio = gain(epsilon) / (self.count * (epsilon - plane.epsilon))
@@ -367,7 +372,7 @@ def _account(made: Sequence[Band], groups: int) -> DrawsAccount:
         for plane in band.planes:
             if plane.epsilon:
                 counts[plane.flip] = counts.get(plane.flip, 0) + band.count * groups
-    return DrawsAccount(tuple((MirrorPair((TOTAL - flip, flip)), n) for flip, n in sorted(counts.items())))
+    return DrawsAccount(tuple((MirrorPair((ROW_SUM - flip, flip)), n) for flip, n in sorted(counts.items())))
 
 
 @lru_cache(maxsize=64)
@@ -381,7 +386,7 @@ def _calibrate(method: BitPlanes, groups: int) -> tuple[Band, ...]:
         return method.spent(_account(bands_for(scale), groups))
 
     limit = method.limit
-    full = MOST * sum(band.count * len(band.planes) for band in bands(method.wavelet))
+    full = MOST_EPSILON * sum(band.count * len(band.planes) for band in bands(method.wavelet))
     # ρ is at most ε²/2 of the sum for one group, as draws of ε_i have Σ ε_i² ≤ (Σ ε_i)²
     valid = limit / groups if method.rho is None else 1 / root_above(groups / (2 * limit))
     scale = 1 / (valid * NEARLY)
@@ -413,11 +418,6 @@ def _decode_noisy(
 def _estimate(
     plane: Plane, truth: Bool[np.ndarray, "rows columns c"], bits: BitSource
 ) -> Float64[np.ndarray, "rows columns c"]:
-    """Return the posterior mean of every bit after one flip each; the only place that reads this plane's
-    bits.
-    """
-    flips = bernoulli(Fraction(plane.flip, TOTAL), truth.size, bits).reshape(truth.shape)
-    means: Float64[np.ndarray, "rows columns c"] = np.array(plane.posterior_means)[
-        (truth ^ flips).view(np.uint8)
-    ]
-    return means
+    """Return every bit's posterior mean after one flip each; nothing else reads this plane's bits."""
+    flips = bernoulli(Fraction(plane.flip, ROW_SUM), truth.size, bits).reshape(truth.shape)
+    return np.asarray(np.array(plane.posterior_means)[(truth ^ flips).view(np.uint8)])

@@ -46,6 +46,11 @@ def cosines(side: int) -> Int64[np.ndarray, "side side"]:
 class BlockTransform:
     """The transform of `tall` × `wide` blocks; coefficients are ordered by colour plane, row and column.
 
+    Levels x enter as 2x - 255, colours as R+G+B, R-B and R-2G+B (the three-point cosine transform), blocks
+    with ⌊1024·cosine⌉ on both sides: a linear map of integers, without rounding of the data. Blocks beyond
+    the right or bottom edge are padded with mid-grey, 2x - 255 = 0: repeating the last column and row instead
+    would count a pixel twice.
+
     >>> BlockTransform(1, 1, 1).forward(np.array([[[0], [255]]], np.uint8)).ravel() // UNIT**2
     array([-255,  255])
     """
@@ -132,9 +137,7 @@ class BlockTransform:
         levels = np.linalg.inv(rows) @ blocks @ np.linalg.inv(columns).T
         pixels = np.einsum("ck,abkij->aibjc", np.linalg.inv(colours), levels)
         whole = pixels.reshape(-1, across * self.wide, self.channels)[:height, :width]
-        image: UInt8[np.ndarray, "height width c"]
-        image = np.rint(np.clip((whole + TOP) / 2, 0, TOP)).astype(np.uint8)
-        return image
+        return np.asarray(np.rint(np.clip((whole + TOP) / 2, 0, TOP)).astype(np.uint8))
 
 
 Steps = Int64[np.ndarray, " coefficients"]
@@ -148,7 +151,19 @@ ABOVE: Final = 1 + Fraction(1, 1 << 30)
 
 @dataclass(frozen=True)
 class Reach:
-    """What a neighbour can move by changing `changed` pixels (None: all) of a region of `blocks` blocks."""
+    """What a neighbour can move by changing `changed` pixels (None: all) of a region of `blocks` blocks.
+
+    Squared shifts are in orthonormal units. What t changed pixels of one block can move has three bounds:
+
+    1. a clipped coefficient by the width of its range;
+    2. the c coefficients of one frequency, whose colour planes are orthogonal, together by c times the square
+       of 255 times the sum of its t largest weights;
+    3. all coefficients together by 255²·c·t, as no shift is longer than that of the pixels (Parseval).
+
+    The most expensive shift within all three, of cost f(t), fills the coefficients with the least noise
+    first. Over blocks, Σ f(t_j) with Σ t_j ≤ m is at most λ·m + blocks·max(f(t) - λ·t) for every λ ≥ 0
+    (Lagrange), of which the smallest is taken.
+    """
 
     transform: BlockTransform
     blocks: int
@@ -170,9 +185,7 @@ class Reach:
     def squares(self) -> Float64[np.ndarray, "t planes frequencies"]:
         """The smaller of the first two bounds for each coefficient alone."""
         widths = (2.0 * self.transform.bounds) ** 2 / self.transform.norms
-        squares: Float64[np.ndarray, "t planes frequencies"]
-        squares = np.minimum(widths.reshape(self.transform.channels, -1), self.of_frequency)
-        return squares
+        return np.asarray(np.minimum(widths.reshape(self.transform.channels, -1), self.of_frequency))
 
     def cost(self, steps: Steps) -> float:
         """Return ρ for variances 2^-step: Σ shift²/(2·variance) of the most expensive shift."""

@@ -166,9 +166,7 @@ def _first_pass(
     numbers: dict[int, tuple[int, int]],
     bits: BitSource,
 ) -> tuple[Int64[np.ndarray, " levels"], Int64[np.ndarray, " n"], UInt64[np.ndarray, " n"]]:
-    """Mark the pixels that are shown at once; return their numbers by intensity, and the indices and words to
-    compare.
-    """
+    """Mark pixels that are shown at once; return counts by intensity, and indices and words to compare."""
     low, width, wanted = np.zeros(256, np.uint64), np.zeros(256, np.uint64), np.zeros(256, np.uint8)
     for level, (x, count) in numbers.items():
         if x:

@@ -126,8 +126,7 @@ METRIC: Final = "L2 on the {rank} largest singular values of every channel, in s
 
 @dataclass(frozen=True, kw_only=True)
 class DPSVD(PixelMethod):
-    """The `rank` largest singular values get noise of density ∝ exp(-ε‖z‖₂); U and V are released as they
-    are.
+    """The `rank` largest singular values get noise of density ∝ exp(-ε‖z‖₂); U and V stay as they are.
 
     Singular values are rounded to multiples of 1/1024 of a level; those of all channels together get one draw
     of the continuous law in rank·c dimensions, rounded to the same grid, so that the metric guarantee is

@@ -206,9 +206,7 @@ def with_outermost(kept: Bool[np.ndarray, "h w"], shown: Bool[np.ndarray, "h w"]
 
 
 def _nearest(points: Int64[np.ndarray, "n 2"], size: tuple[int, int]) -> Int64[np.ndarray, "4 2"]:
-    """Return the points nearest to the corners of the part: upper left, upper right, lower left, lower
-    right.
-    """
+    """Return the points nearest to the part's corners: upper left and right, lower left and right."""
     corners = (0, 0), (0, size[1]), (size[0], 0), size
     y, x = points.T.astype(np.float64)
     return np.array([points[((y - far_y) ** 2 + (x - far_x) ** 2).argmin()] for far_y, far_x in corners])

@@ -20,7 +20,7 @@ from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.base import TOP, BudgetedMethod, cell_levels, check_size, expand_cells
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below
-from dpveil.noise.matrix import SHRINKS, TOTAL, IntegerMatrix, quantise
+from dpveil.noise.matrix import ROW_SUM, SHRINKS, IntegerMatrix, quantise
 
 DIGITS: Final = 128  # bits of precision of exponentials
 MARGINS: Final = (Fraction(0), *SHRINKS, *(1 - Fraction(1, 1 << k) for k in range(1, 12, 2)), Fraction(1))
@@ -136,7 +136,7 @@ class MSEExponential(BudgetedMethod):
         middle = (TOP + 1) // 2
         weights = self.matrix(height=height, width=width, channels=channels).weights[middle]
         errors = [(level - middle) ** 2 for level in shown_levels(self.levels)]
-        return sqrt(sum(w * error for w, error in zip(weights, errors, strict=True)) / TOTAL)
+        return sqrt(sum(w * error for w, error in zip(weights, errors, strict=True)) / ROW_SUM)
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         height, width, channels = image.shape

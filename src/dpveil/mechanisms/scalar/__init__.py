@@ -1,7 +1,6 @@
-"""Scalar range-adherent mechanisms: one file each, and a row in `core.registry`."""
+"""Scalar range-adherent mechanisms: each a class, and a row in `core.registry`."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dpveil.core import registry
 from dpveil.core.lazy import lazy
@@ -13,10 +12,7 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.scalar.linear_program import LinearProgram1, LinearProgram2
     from dpveil.mechanisms.scalar.ranges import Range
 
-TABLE: "Final[Mapping[str, type[ScalarMechanism]]]" = registry.SCALAR
-
 __all__ = [
-    "TABLE",
     "ExplicitFair",
     "Geometric",
     "Laplace",

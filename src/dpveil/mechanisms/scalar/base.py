@@ -16,13 +16,12 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import SCALE, OptionalPositive, Positive, Value
 from dpveil.core.rationals import Json, exact, show, to_json
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.scalar.lattice import (
-    Lattice,
+from dpveil.mechanisms.scalar.lattice import Lattice, coarsest
+from dpveil.mechanisms.scalar.matrix_cost import (
     MatrixCost,
     Rows,
-    certificate,
     certify_rows,
-    coarsest,
+    cost_of_matrix,
     log_ratio,
     steepest,
 )
@@ -30,9 +29,9 @@ from dpveil.mechanisms.scalar.ranges import Range, RangeParameter
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.noise.matrix import IntegerMatrix
 
-ANY: Final = "any-database"
-RECORD: Final = "database-record"
-MOST: Final = 1 << 12  # points of the largest lattice whose matrix is computed
+ANY_DATABASE: Final = "any-database"
+DATABASE_RECORD: Final = "database-record"
+MOST_MATRIX_POINTS: Final = 1 << 12  # points of the largest lattice whose matrix is computed
 REFUSED: Final = "that the answer is no float too large for the step, which is refused"
 
 
@@ -45,8 +44,10 @@ class RelationName(Value[str | None, str | None]):
 
     def check(self, value: str | None) -> str | None:
         """Return `value` if it is a relation's name or None. Raises `InvalidParameter`."""
-        if value not in (None, ANY, RECORD):
-            raise InvalidParameter("relation", value, "is unknown", hint=f"choose {RECORD} or {ANY}")
+        if value not in (None, ANY_DATABASE, DATABASE_RECORD):
+            raise InvalidParameter(
+                "relation", value, "is unknown", hint=f"choose {DATABASE_RECORD} or {ANY_DATABASE}"
+            )
         return value
 
 
@@ -63,7 +64,7 @@ class ScalarMechanism(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     source: ClassVar[str]
-    relations: ClassVar[tuple[str, ...]] = (ANY, RECORD)
+    relations: ClassVar[tuple[str, ...]] = (ANY_DATABASE, DATABASE_RECORD)
     """Relations that it can promise, the default first."""
 
     range: RangeParameter = RangeParameter()
@@ -98,7 +99,7 @@ class ScalarMechanism(ABC):
 
     finite_only: ClassVar[bool] = True
     """Whether it needs a range with two ends."""
-    most: ClassVar[int] = MOST
+    most: ClassVar[int] = MOST_MATRIX_POINTS
 
     @property
     def promise(self) -> str:
@@ -135,7 +136,7 @@ class ScalarMechanism(ABC):
     def _cost(self, matrix: IntegerMatrix) -> Fraction:
         """Return what must not exceed ε: the largest log-ratio for one record, or per sensitivity."""
         lattice = self.lattice
-        if self.promise == ANY:
+        if self.promise == ANY_DATABASE:
             return lattice.record * steepest(matrix, lattice.points)
         return log_ratio(matrix, lattice.points, lattice.furthest)
 
@@ -144,7 +145,7 @@ class ScalarMechanism(ABC):
         """The finite law that is certified and drawn, one row per answer; None on an infinite lattice."""
         if not self._is_finite:
             return None
-        least = self.epsilon / (self.lattice.reach if self.promise == ANY else 1)
+        least = self.epsilon / (self.lattice.reach if self.promise == ANY_DATABASE else 1)
         return certify_rows(self._rows_again, self.epsilon, least, self._cost)
 
     @property
@@ -163,7 +164,7 @@ class ScalarMechanism(ABC):
         if self.integers is None:
             return None
         lattice = self.lattice
-        return certificate(self.integers, lattice.points, lattice.furthest, lattice.record)
+        return cost_of_matrix(self.integers, lattice.points, lattice.furthest, lattice.record)
 
     def _refuse_gaps(self) -> None:
         raise InvalidParameter(
@@ -183,13 +184,13 @@ class ScalarMechanism(ABC):
         clear = ("the range, ΔF and the step, which are public", *refused)
         covers = f"one number in {self.range}, of sensitivity {show(self.sensitivity, 12)}"
         scope = Scope(covers, clear if self._is_finite else (*clear, *self._shows()))
-        if self.promise == RECORD:
-            return Guarantee(kind="pure", epsilon=self.spent, relation=Relation(RECORD), scope=scope)
+        if self.promise == DATABASE_RECORD:
+            return Guarantee(kind="pure", epsilon=self.spent, relation=Relation(DATABASE_RECORD), scope=scope)
         rounded = f"|f - f′|/{show(self.sensitivity, 12)}, answers rounded to {show(self.lattice.step, 12)}"
         return Guarantee(
             kind="metric",
             epsilon=self.spent,
-            relation=Relation(ANY),
+            relation=Relation(ANY_DATABASE),
             metric=rounded,
             diameter=None if width is None else width / self.sensitivity,
             scope=scope,
@@ -257,8 +258,7 @@ class ScalarMechanism(ABC):
         return -((self.lattice.origin - middle) / self.lattice.step).__floor__()
 
     def numbers(self, name: str, values: Any) -> list[Fraction]:
-        """Return the numbers to tabulate: those given, or the points of the given step or the coarsest
-        lattice.
+        """Return the numbers to tabulate: those given, or points of the given step or coarsest lattice.
 
         Raises `InvalidParameter` for responses that do not increase, and where no default is possible.
         """
@@ -273,7 +273,7 @@ class ScalarMechanism(ABC):
             )
         coarse = Lattice(self.range, self.coarsest, self.sensitivity)
         chosen = self.lattice if self.step else coarse
-        if (chosen.size or 0) > MOST:
+        if (chosen.size or 0) > MOST_MATRIX_POINTS:
             raise InvalidParameter(
                 name, None, f"are missing, and there are {chosen.size}", hint="give the numbers to tabulate"
             )

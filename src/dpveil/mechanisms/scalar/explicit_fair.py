@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpveil.mechanisms.scalar.base import ScalarMechanism
-from dpveil.mechanisms.scalar.lattice import Rows
-from dpveil.mechanisms.scalar.noises import PRECISION
+from dpveil.mechanisms.scalar.matrix_cost import Rows
+from dpveil.mechanisms.scalar.noise_mechanisms import PRECISION
 from dpveil.noise.laplace import exp_below
 
 

@@ -1,4 +1,4 @@
-"""The Laplace mechanism with boundary snapping (Croft thesis formula 5.68, definition 11)."""
+"""Laplace (Croft thesis formula 5.68, definition 11), truncated Laplace, geometric and staircase noise."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ import numpy as np
 from dpveil.core.array_types import Float64, Int64
 from dpveil.core.rationals import show
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.scalar.base import ANY, RECORD
-from dpveil.mechanisms.scalar.lattice import Rows
-from dpveil.mechanisms.scalar.noises import LaplaceNoise, NoisyMechanism, SnappedMechanism, StaircaseNoise
+from dpveil.mechanisms.scalar.base import ANY_DATABASE, DATABASE_RECORD
+from dpveil.mechanisms.scalar.matrix_cost import Rows
+from dpveil.mechanisms.scalar.noise_mechanisms import (
+    LaplaceNoise,
+    NoisyMechanism,
+    SnappedMechanism,
+    StaircaseNoise,
+)
 from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.bits import BitSource
 
@@ -59,7 +64,7 @@ class TruncatedLaplace(NoisyMechanism):
 
     def noise(self, epsilon: Fraction | None = None) -> LaplaceNoise:
         """Return the noise before truncation, of the smallest valid scale."""
-        metric = self.promise == ANY
+        metric = self.promise == ANY_DATABASE
         return LaplaceNoise(least_scale(self.lattice, epsilon or self.budget, metric=metric))
 
     def _rows(self, epsilon: Fraction) -> Rows | None:
@@ -123,7 +128,7 @@ class Staircase(SnappedMechanism):
     name: ClassVar[str] = "staircase"
     summary: ClassVar[str] = "stair-shaped noise of least error, snapped to the range"
     source: ClassVar[str] = "Croft thesis 5.69 and 5.70"
-    relations: ClassVar[tuple[str, ...]] = (RECORD,)
+    relations: ClassVar[tuple[str, ...]] = (DATABASE_RECORD,)
 
     def noise(self, epsilon: Fraction | None = None) -> StaircaseNoise:
         """Return staircase noise in steps."""

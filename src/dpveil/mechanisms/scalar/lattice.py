@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -15,163 +14,11 @@ import numpy as np
 
 from dpveil.core.array_types import Bool, Float64, Int64
 from dpveil.core.rationals import exact, show
-from dpveil.errors import InvalidParameter, NoiseError
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.ranges import Range
-from dpveil.noise.matrix import TOTAL, IntegerMatrix, quantise
-
-Rows = Sequence[Sequence[int]]
-"""Integer weights of all responses for every true answer, each row in its own unit."""
-
-ROUNDING: Final = Fraction(1, 1 << 42)
-"""A bound on the floating-point error of a difference of two logarithms of weights."""
-LOWERED: Final = tuple(Fraction(1, 1 << k) for k in range(40, 8, -4))
-"""Relative amounts by which the formula's ε is lowered, one after another."""
-MIXING: Final = Fraction(1, 1 << 24)
-"""Rows are mixed with a uniform law only if ε is lowered by at least this much: its share is small then."""
-SPARE: Final = 8  # factor by which the amount ε is lowered must exceed the effect of rounding
-
-
-@dataclass(frozen=True)
-class MatrixCost:
-    """The exact cost of an integer matrix, rounded up.
-
-    `epsilon` is the largest log-ratio of two answers at most one sensitivity apart, `per_distance` the
-    largest log-ratio of adjacent points of the lattice per sensitivity between them, and `overall` that of
-    any two answers.
-    """
-
-    epsilon: Fraction
-    per_distance: Fraction
-    overall: Fraction
-
-
-def certificate(
-    matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"], reach: int, record: Fraction
-) -> MatrixCost:
-    """Return the cost of a matrix whose rows are the answers at these points of a lattice.
-
-    Answers of neighbours are at most `reach` points apart; one sensitivity counts as `record` points.
-    """
-    return MatrixCost(
-        epsilon=log_ratio(matrix, points, reach),
-        per_distance=record * steepest(matrix, points),
-        overall=log_ratio(matrix, points, int(points[-1] - points[0])),
-    )
-
-
-def log_ratio(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"], reach: int) -> Fraction:
-    """Return max ln(W[x][y] / W[x'][y]) over answers x, x' at most `reach` steps apart, rounded up.
-
-    Raises `NoiseError` for an unbounded ratio.
-    """
-    if len(set(matrix.weights)) == 1:
-        return Fraction(0)
-    logs = _logs(matrix)
-    lowest, widest = np.empty_like(logs), int(points[-1] - points[0])
-    if reach >= widest:
-        lowest[:] = logs.min(axis=0)
-    elif widest == len(points) - 1:
-        from scipy.ndimage import maximum_filter1d  # slow to import
-
-        lowest = -maximum_filter1d(-logs, 2 * reach + 1, axis=0, mode="nearest")
-    else:
-        for row, point in enumerate(points):
-            lowest[row] = logs[np.abs(points - point) <= reach].min(axis=0)
-    return _upper_bound(float((logs - lowest).max()))
-
-
-def steepest(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"]) -> Fraction:
-    """Return max |ln(W[x][y] / W[x'][y])| / steps over adjacent answers x, x', rounded up.
-
-    Adjacent answers suffice, as log-ratios add up over longer distances. Raises `NoiseError` for an unbounded
-    ratio.
-    """
-    if len(set(matrix.weights)) == 1:
-        return Fraction(0)
-    logs = _logs(matrix)
-    slopes = np.abs(np.diff(logs, axis=0)) / np.diff(points)[:, None]
-    return _upper_bound(float(slopes.max()))
-
-
-def _logs(matrix: IntegerMatrix) -> Float64[np.ndarray, "rows shown"]:
-    """Return the logarithms of all columns that are not zero. Raises `NoiseError` for one that mixes zero and
-    non-zero.
-    """
-    weights = np.array(matrix.weights, dtype=object).astype(np.float64)
-    shown = np.flatnonzero(weights.max(axis=0))
-    kept = weights[:, shown]
-    if kept.min() == 0:
-        row, column = np.argwhere(kept == 0)[0]
-        raise NoiseError(f"response {shown[column]} never follows answer {row}, but follows others")
-    return np.log(kept)
-
-
-def _upper_bound(found: float) -> Fraction:
-    """Return an upper bound on a difference of logarithms that was found in floating point.
-
-    A weight is rounded by a part in 2^53, and its logarithm, at most 45, by four units in its last place of
-    2^-47 (the accuracy of NumPy's fastest code); two of them and their difference are off by less than 2^-43.
-    """
-    return Fraction(found) + ROUNDING
-
-
-def certify_rows(
-    rows_of: Callable[[Fraction], Rows],
-    epsilon: Fraction,
-    least: Fraction,
-    cost: Callable[[IntegerMatrix], Fraction],
-) -> IntegerMatrix:
-    """Return integers for `rows_of(ε′)` whose `cost` is at most `epsilon`, with ε′ close to `epsilon`.
-
-    `least` is the smallest log-ratio that `cost` bounds, such as that of one step of the lattice: rounding
-    errors have to be small beside it. Raises `NoiseError` if no 64-bit integers keep the budget.
-    """
-    small = smallest(rows_of(epsilon)) * TOTAL
-    for lowered in LOWERED:
-        spare = lowered * least
-        enough = SPARE / spare
-        if spare < SPARE * ROUNDING or (small < enough and lowered < MIXING):
-            continue  # lowering ε a little more costs less utility than mixing in much uniform law
-        rows = rows_of(epsilon * (1 - lowered))
-        matrix = quantise(rows if small >= enough else mix_uniform(rows, enough))
-        if cost(matrix) <= epsilon:
-            return matrix
-    raise NoiseError(
-        f"64-bit weights cannot carry a budget of {float(epsilon):.4g} here", hint="raise epsilon"
-    )
-
-
-def smallest(rows: Rows) -> Fraction:
-    """Return the smallest non-zero probability of a response."""
-    shown = [place for place, kept in enumerate(_possible_responses(rows)) if kept]
-    return min(Fraction(min(row[place] for place in shown), sum(row)) for row in rows)
-
-
-def _possible_responses(rows: Rows) -> list[bool]:
-    return [any(column) for column in zip(*rows, strict=True)]
-
-
-def mix_uniform(rows: Rows, least: Fraction) -> Rows:
-    """Return rows mixed with a uniform law over all possible responses.
-
-    No response gets a probability below `least`/2^64. The uniform law's share is the smallest power of two
-    that achieves this.
-    """
-    shown, count, inverse = _possible_responses(rows), sum(_possible_responses(rows)), 2
-    while 2 * inverse * least * count <= TOTAL:
-        inverse *= 2
-    times = count * (inverse - 1)
-    totals = [sum(row) for row in rows]
-    return [
-        [weight * times + total if kept else 0 for weight, kept in zip(row, shown, strict=True)]
-        for row, total in zip(rows, totals, strict=True)
-    ]
-
 
 OFF: Final = Fraction(1, 1 << 40)
-"""η as a fraction of the largest float accepted: how far a float may be off, 8192 roundings of that
-number.
-"""
+"""η as a share of the largest float accepted: how far a float may be off, 8192 of its roundings."""
 FINE: Final = 256  # steps to ΔF from which half a step more costs less than the pull
 FINEST_PULL: Final = 64  # smallest pull that is tried, as the exponent of 1/2
 
@@ -179,6 +26,23 @@ FINEST_PULL: Final = 64  # smallest pull that is tried, as the exponent of 1/2
 @dataclass(frozen=True)
 class Reading:
     """Rounding of numbers to points: a pull θ towards `centre`, which stops growing at distance `wide` = V.
+
+    *Why there is a pull.* Answers of neighbours are at most ΔF apart, but a float is off by its own rounding
+    and by that of the sums behind it, at most η. Two floats can thus be ΔF + 2η apart, and two halves that
+    are rounded away from each other end up one step further apart than ΔF/step (errata E21). So all answers
+    are pulled towards a fixed centre c before they are rounded:
+
+        a(v) = v - θ·(v - c) for |v - c| ≤ V, and beyond, the same shift as at V.
+
+    *Proof.* a is monotone, never increases a distance, and scales distances within V by 1 - θ. θ is large
+    enough for (1 - θ)(ΔF + 2η) ≤ ΔF, and small enough for no number to move by more than a quarter of a step,
+    so that a point is still read as itself. Rounded to the nearest point, halves up, two reals within ΔF are
+    at most ⌈ΔF/step⌉ points apart. Ints and fractions are exact (η = 0), so they need no pull beyond V. A
+    float is accepted there only if it is a point itself: two such points within ΔF + 2η are at most ⌈ΔF/step⌉
+    steps apart, as 2η is below a step. ∎
+
+    If V cannot cover the whole range and ΔF has many steps, there is no pull. Floats may then be off by a
+    quarter of a step, and ⌈ΔF/step + 1/2⌉ steps are counted.
 
     `wide` is None if it never stops. `off` is η. `floats` is the largest distance from the centre at which
     floats between points are accepted (None: any), and `largest` the largest absolute value of a float.
@@ -275,9 +139,7 @@ def _nearest_to_zero(allowed: Range) -> Fraction:
 
 LARGEST: Final = 1 << 62  # largest index of a point
 FLOAT: Final = 8
-"""Fewest bytes of a float that is accepted: shorter ones have larger rounding errors than `reading`
-allows.
-"""
+"""Fewest bytes of a float that is accepted: shorter ones are rounded more than `Reading` allows."""
 Spans = tuple[tuple[int | None, int | None], ...]
 """First and last point of each span between gaps, None where it has no end."""
 
@@ -458,9 +320,7 @@ class Lattice:
 
 
 def _check_kind(answers: Any) -> None:
-    """Raise `InvalidParameter` for numbers of a type that is unknown or rounds too much, also in
-    containers.
-    """
+    """Raise `InvalidParameter` for numbers, also within containers, of an unknown or too coarse type."""
     if answers is None or isinstance(answers, str | float | Rational | Decimal):
         return
     if isinstance(answers, list | tuple):

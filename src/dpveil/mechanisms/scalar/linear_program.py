@@ -16,9 +16,9 @@ from scipy.optimize import linprog
 from dpveil.core.array_types import Float64, Int64
 from dpveil.core.rationals import show
 from dpveil.errors import InvalidParameter, NoiseError
-from dpveil.mechanisms.scalar.base import ANY, ScalarMechanism
-from dpveil.mechanisms.scalar.lattice import Rows
-from dpveil.mechanisms.scalar.noises import PRECISION, LaplaceNoise, snapped_rows
+from dpveil.mechanisms.scalar.base import ANY_DATABASE, ScalarMechanism
+from dpveil.mechanisms.scalar.matrix_cost import Rows
+from dpveil.mechanisms.scalar.noise_mechanisms import PRECISION, LaplaceNoise, snapped_rows
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import IntegerMatrix
 
@@ -27,6 +27,18 @@ LOWER: Final = 10  # the step to a smaller diagonal is the largest possible one 
 
 def fair_rows(size: int, rate: Fraction, spare: int = 0) -> Rows:
     """Return the integer weights of every response for the answers 0..size-1; `rate` is ε for one step.
+
+    They are the fair, symmetric, monotone matrix with the largest diagonal, found without a solver. Let
+    a = e^-ε for one step, c the diagonal and m the middle column. Every entry is at least c·a^|i-j|, so the
+    largest c is the one at which column m has no more than that. Then M[i,j] ≤ M[i,j+1]/a also determines the
+    triangle i ≤ j ≤ m, and below the diagonal every column lies between a times the next column and the next
+    column itself, with a known sum. Filling each column from the diagonal outwards, from the middle column
+    on, puts the most mass within every distance: by induction, what a column can hold up to a row is monotone
+    in what the next one holds. So for this c the matrix is the best for every loss that grows with distance.
+
+    That this c is the best is not proved. By convexity in c it is the best if lowering c slightly does not
+    help; the test of that, `largest_diagonal_is_best`, uses one family of matrices with smaller c, and agreed
+    with HiGHS in 1372 cases (2 to 41 points, ε from 0.01 to 4).
 
     `spare`, in units of 2^-256 of the diagonal, is added to the sum of every row, which lowers the diagonal's
     share. It goes to the responses next to the middle, and may be as large as `_room` returns.
@@ -51,9 +63,7 @@ def fair_rows(size: int, rate: Fraction, spare: int = 0) -> Rows:
 
 
 def _fill_column(upper: list[int], j: int, power: list[int], total: int) -> list[int]:
-    """Return column j from the next one: the upper triangle is determined, the rest filled from the
-    diagonal.
-    """
+    """Return column j from the next one: the upper triangle is given, the rest filled from the diagonal."""
     least = [-(-power[1] * weight >> PRECISION) for weight in upper[j + 1 :]]
     column = power[j::-1] + least
     left = total - sum(column)
@@ -120,9 +130,7 @@ class Program:
 
     @cached_property
     def cost(self) -> Floats:
-        """The bound ε·d on log-ratios for any two answers, where d counts ΔF, or records; infinite without a
-        chain.
-        """
+        """The bound ε·d on log-ratios for any two answers; d counts ΔF, or records (∞ without a chain)."""
         apart = np.abs(self.points[:, None] - self.points[None, :])
         near = sparse.csr_matrix(apart <= self.reach)
         steps = apart / self.reach if self.metric else sparse.csgraph.shortest_path(near, unweighted=True)
@@ -298,10 +306,10 @@ class _LinearProgram(ScalarMechanism):
     @property
     def _chain(self) -> bool:
         """Whether ε only constrains adjacent points of a lattice without gaps, as in a counting query."""
-        return not self.range.gaps and (self.promise == ANY or self.lattice.reach == 1)
+        return not self.range.gaps and (self.promise == ANY_DATABASE or self.lattice.reach == 1)
 
     def _program(self, epsilon: Fraction) -> Program:
-        every = self.promise == ANY
+        every = self.promise == ANY_DATABASE
         return Program(self.lattice.points, self.lattice.reach, float(epsilon), metric=every, fair=self.fair)
 
     @cached_property
@@ -411,9 +419,7 @@ def _median(weights: list[int]) -> int:
 
 
 def _mirror_rows(matrix: IntegerMatrix) -> IntegerMatrix:
-    """Return rows of which the last ones mirror the first ones; only the last bits of large weights
-    change.
-    """
+    """Return rows of which the last mirror the first; only the last bits of large weights change."""
     rows = [list(row) for row in matrix.weights]
     last = len(rows) - 1
     if last % 2 == 0:

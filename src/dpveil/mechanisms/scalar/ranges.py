@@ -58,9 +58,7 @@ class Range:
 
     @classmethod
     def parse(cls, text: str, gaps: Sequence[str] = ()) -> Range:
-        """Return the range written as LOW:HIGH, either of which may be missing, with gaps written
-        likewise.
-        """
+        """Return the range written as LOW:HIGH, either of which may be missing, and likewise gaps."""
         ends = [end.strip() for end in text.split(":")]
         holes = [tuple(gap.split(":")) for gap in gaps]
         if len(ends) != 2 or any(len(hole) != 2 for hole in holes):
@@ -70,9 +68,7 @@ class Range:
 
     @classmethod
     def of(cls, value: Any) -> Range:
-        """Return the range given as a `Range`, as text, or as the pair (low, high). Raises
-        `InvalidParameter`.
-        """
+        """Return a range given as `Range`, text or pair (low, high). Raises `InvalidParameter`."""
         if isinstance(value, Range):
             return value
         if isinstance(value, str):

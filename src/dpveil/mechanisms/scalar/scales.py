@@ -183,6 +183,4 @@ def _costs(spans: Spans, pairs: list[Pair], rate: float) -> Float64[np.ndarray, 
         totals += (
             ahead * np.where(near == places, left + right - one, np.where(near > places, right, left)) / one
         )
-    found: Float64[np.ndarray, " pairs"]
-    found = np.diff(places, axis=1)[:, 0] * rate + np.abs(np.diff(np.log(totals), axis=1)[:, 0])
-    return found
+    return np.asarray(np.diff(places, axis=1)[:, 0] * rate + np.abs(np.diff(np.log(totals), axis=1)[:, 0]))

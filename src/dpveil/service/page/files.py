@@ -18,13 +18,13 @@ MODULES: Final = (
     "api archive boxes budget dom keep media names page photos plan result review said stage thumbs"
     " video work zip"
 )
-TABLE: Final[Mapping[str, str]] = {
+PAGE_FILES: Final[Mapping[str, str]] = {
     "page.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
     **{f"{name}.mjs": TEXT for name in MODULES.split()},
 }
 """The files and their media types."""
-PATHS: Final = (*PAGES, *(f"{FOLDER}/{name}" for name in TABLE))
+PATHS: Final = (*PAGES, *(f"{FOLDER}/{name}" for name in PAGE_FILES))
 """Addresses that need no key: they are the same for everybody."""
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src blob:;"

@@ -13,21 +13,21 @@ import numpy as np
 from dpveil.accounting.meaning import NONE, success_bound
 from dpveil.assets.reference import terms_of
 from dpveil.catalogue import build
-from dpveil.core.envelope import Aside, Note
 from dpveil.core.guarantee import Guarantee, count_noun, pixels
+from dpveil.core.notes import Aside, Note
 from dpveil.core.rationals import Json, show
 from dpveil.core.region import Region
 from dpveil.core.region_origin import FACE
 from dpveil.errors import DPVeilError, RegionError, fill_words
 from dpveil.faces.attribute_model import CAUTION, VALUES
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
-from dpveil.mechanisms.pixel.baselines import Fill
-from dpveil.regions.boxes import OBJECTS
+from dpveil.mechanisms.pixel.common_practice import Fill
+from dpveil.regions.given_regions import OBJECTS
 from dpveil.release.explain import CANDIDATES, percent_above
 from dpveil.release.plan import Plan, explain_largest, plan, plan_json
-from dpveil.release.words import BOXES_ALONE, LOW, few_pixels_warning, in_short, staying_note
+from dpveil.release.words import BOXES_ALONE, LOW_STRENGTH, few_pixels_warning, in_short, staying_note
 from dpveil.service.page.account import SIGNS, price_text
-from dpveil.service.settings import Request
+from dpveil.service.request_settings import Request
 
 BUDGETS: Final = ("0.5", "1", "2", "4")
 """Budgets of one attribute that the page offers; beyond 4 there is little to gain (docs, "attributes")."""
@@ -65,9 +65,7 @@ ALSO: Final = {
 
 
 def offers() -> dict[str, Json]:
-    """Return the ways to replace a region, each with the attributes that it can keep and their budgets, and
-    what else can be replaced.
-    """
+    """Return the ways to replace a region, the attributes that each can keep, and what else is replaced."""
     also: list[Json] = [
         {"name": name, "title": title} for name, (title, library) in ALSO.items() if find_spec(library)
     ]
@@ -99,11 +97,11 @@ ACTS: Final[Mapping[str, str]] = {
 }
 """What is done on the page in the place of a setting that a note names."""
 SAID: Final[Mapping[str, str]] = {
-    LOW["weak"]: (
+    LOW_STRENGTH["weak"]: (
         "Weak promise: whoever knows the two photos in question can tell in most cases which one was"
         " released, or in a few cases for certain."
     ),
-    LOW[NONE]: (
+    LOW_STRENGTH[NONE]: (
         "Practically no promise: whoever knows the two photos in question can tell almost surely which one"
         " was released."
     ),

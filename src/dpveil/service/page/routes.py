@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from dpveil.core.certificate import parse_certificate
 from dpveil.service.answers import JSONResponse
 from dpveil.service.app import Asking, Parts, Using, answer_plan, finished_release
-from dpveil.service.page.files import FOLDER, HEADERS, PAGES, TABLE, contents, page
+from dpveil.service.page.files import FOLDER, HEADERS, PAGE_FILES, PAGES, contents, page
 
 NOT_FORGERY: Final = (
     "The certificate is not signed: it shows whether picture and promise belong together, not who made them."
@@ -31,7 +31,7 @@ def page_router(parts: Parts) -> APIRouter:
     for path, name in PAGES.items():
         text = page(path, version=__version__, keys=parts.keys is not None, ledger=ledger)
         made.add_api_route(path, _file(text, "text/html"), name=name)
-    for name, kind in TABLE.items():
+    for name, kind in PAGE_FILES.items():
         made.add_api_route(f"{FOLDER}/{name}", _file(contents(name), kind), name=name)
     made.include_router(router)
     return made

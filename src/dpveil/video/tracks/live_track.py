@@ -385,9 +385,7 @@ class LiveTrack:
         return is_outside(box, width, height) or not ((centre >= 0) & (centre <= (width, height))).all()
 
     def seconds_to_leave(self, width: int, height: int) -> float:
-        """Return after how much straight motion nothing of it is in the picture, from when it was last
-        followed.
-        """
+        """Return after how much straight motion it is out of the picture, since it was last followed."""
         (left, top, right, bottom), (across, down) = self.last_sure.box, self.motion
         ways = (right, -across), (width - left, across), (bottom, -down), (height - top, down)
         return min((max(0.0, far) / speed for far, speed in ways if speed > 0), default=math.inf)

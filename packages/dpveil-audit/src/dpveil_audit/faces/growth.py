@@ -19,7 +19,7 @@ from dpveil.io import read_bytes
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil.noise.bits import BitSource, SeededBits
-from dpveil.regions.tiling import grow
+from dpveil.regions.growth import grow
 from dpveil.release.plan import obfuscate
 from dpveil.release.saving import Release
 from dpveil.release.words import TRACES

@@ -18,6 +18,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import FACE, WHOLE, Origin
 from dpveil.faces import Attributes, FaceMethod
+from dpveil.faces.drawn_face import Released
 from dpveil.faces.embedding import LENGTH
 from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place
 from dpveil.faces.geometry.colour_match import match_of
@@ -25,8 +26,7 @@ from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.head_placement import HeadPlacement, grown_to_blocks
 from dpveil.faces.likeness import LINKED, Links
-from dpveil.faces.recombine import recombine
-from dpveil.faces.released import Released
+from dpveil.faces.paint_faces import paint_faces
 from dpveil.mechanisms.method import Placement
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
@@ -420,15 +420,15 @@ def _smaller(at: Sequence[Placed], by: int) -> list[Placed]:
 
 def _filled_from_hidden(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Fill a hole that leaves out the outermost hidden pixels."""
-    out, inner = recombine(image, at, faces), _smaller(at, 2)
+    out, inner = paint_faces(image, at, faces), _smaller(at, 2)
     inside = _hidden_places(image, inner)
-    out[inside] = recombine(image, inner, faces)[inside]
+    out[inside] = paint_faces(image, inner, faces)[inside]
     return out
 
 
 def _take_photo_colours(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     match = match_of(image, np.zeros(image.shape[:2], np.bool_))
-    return recombine(
+    return paint_faces(
         image, at, [face.after(lambda levels: _levels(match(levels.astype(np.float32)))) for face in faces]
     )
 
@@ -439,7 +439,7 @@ def _levels(levels: np.ndarray) -> Pixels:
 
 
 def _blend_seam(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
-    out, inside = recombine(image, at, faces), _hidden_places(image, at)
+    out, inside = paint_faces(image, at, faces), _hidden_places(image, at)
     seam = inside & ~_hidden_places(image, _smaller(at, 2))
     out[seam] = _levels((out[seam].astype(np.float32) + image[seam]) / 2)
     return out
@@ -449,24 +449,24 @@ def _one_by_one(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     out = image.copy()
     for one, face in zip(at, faces, strict=True):
         inside = _hidden_places(image, [one])
-        out[inside] = recombine(image, [one], [face])[inside]
+        out[inside] = paint_faces(image, [one], [face])[inside]
     return out
 
 
 def _where_it_is(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Put every face exactly where the one that it replaces was."""
-    return recombine(image, [replace(one, pose=one.exact or one.pose) for one in at], faces)
+    return paint_faces(image, [replace(one, pose=one.exact or one.pose) for one in at], faces)
 
 
 def _smooth_after(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
-    out = recombine(image, at, faces)
+    out = paint_faces(image, at, faces)
     inside = _hidden_places(image, at).astype(np.uint8)
     seam = (cv2.dilate(inside, np.ones((3, 3), np.uint8)) > inside)[..., None]
     return np.where(seam, cv2.blur(out, (3, 3)).reshape(out.shape), out)
 
 
 def _left_out(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
-    out = recombine(image, at, faces)
+    out = paint_faces(image, at, faces)
     out[-1], out[:, -1] = image[-1], image[:, -1]
     return out
 
@@ -476,7 +476,7 @@ def _not_released(treated: Placement, bits: BitSource, steps: Sequence[Step]) ->
         return treated.draw(bits, steps)
     crops = _crops(treated)
     faces = [_showing(*both) for both in zip(treated.method.shown(crops, bits=bits), crops, strict=True)]
-    return recombine(treated.photo.image, treated.places, faces)
+    return paint_faces(treated.photo.image, treated.places, faces)
 
 
 def _showing(face: Released, crop: Pixels) -> Released:
@@ -526,7 +526,7 @@ MUTANTS: Final = (
     wrong("seam feathered into the photo", _blend_seam, gates=HIDDEN),
     wrong(
         "mask eroded by a pixel",
-        lambda image, at, faces: recombine(image, _smaller(at, 1), faces),
+        lambda image, at, faces: paint_faces(image, _smaller(at, 1), faces),
         gates=("hidden", "copy"),
     ),
     wrong("each face filled on its own", _one_by_one, gates=HIDDEN),
@@ -535,7 +535,7 @@ MUTANTS: Final = (
     wrong("last row and column left out", _left_out, gates=("hidden", "copy")),
     wrong(
         "less listed than replaced",
-        recombine,
+        paint_faces,
         gates=OUTSIDE,
         listed=lambda treated: [_erode(region, 1) for region in treated.regions],
     ),

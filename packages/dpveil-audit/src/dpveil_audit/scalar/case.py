@@ -22,7 +22,7 @@ from jaxtyping import Int64
 from dpveil.core.rationals import exact, show
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import ScalarMechanism
-from dpveil.mechanisms.scalar.base import ANY
+from dpveil.mechanisms.scalar.base import ANY_DATABASE
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil_audit import engine
@@ -166,7 +166,7 @@ class ScalarCase(engine.Case):
     def pairs(self) -> Pairs:
         """All pairs about which something is promised; adjacent ones for integers, as log-ratios add up."""
         moved = np.abs(self.inputs[:, None] - self.inputs[None])
-        if self.method.promise != ANY:
+        if self.method.promise != ANY_DATABASE:
             return np.argwhere((moved > 0) & (moved <= self.reach))
         near = np.abs(np.subtract.outer(np.arange(len(moved)), np.arange(len(moved)))) == 1
         return np.argwhere(near if self.method.integers is not None else moved > 0)
@@ -174,7 +174,7 @@ class ScalarCase(engine.Case):
     @cached_property
     def apart(self) -> Any:
         """Under any-database, the distance of two answers in ΔF, as neighbours' answers are read."""
-        if self.method.promise != ANY:
+        if self.method.promise != ANY_DATABASE:
             return None
         moved = np.abs(np.subtract(*self.inputs[self.pairs].T)).tolist()
         return np.array([Fraction(steps, self.reach) for steps in moved], object)

@@ -13,10 +13,12 @@ import numpy as np
 from scipy.special import lambertw
 
 from dpveil.core.rationals import exact
+from dpveil.core.registry import SCALAR
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism, TruncatedLaplace
-from dpveil.mechanisms.scalar.base import ANY, RECORD
-from dpveil.mechanisms.scalar.lattice import Lattice, log_ratio
+from dpveil.mechanisms.scalar import Range, ScalarMechanism, TruncatedLaplace
+from dpveil.mechanisms.scalar.base import ANY_DATABASE, DATABASE_RECORD
+from dpveil.mechanisms.scalar.lattice import Lattice
+from dpveil.mechanisms.scalar.matrix_cost import log_ratio
 from dpveil.noise.matrix import quantise
 from dpveil_audit.distributions import laplace_distribution
 from dpveil_audit.divergence import ProductLaw
@@ -100,7 +102,7 @@ def one_end(case: ScalarCase) -> bool:
 
 
 def _for_one_record(method: Any) -> Fraction:
-    scale: Fraction = replace(method, relation=RECORD).scale / method.lattice.step
+    scale: Fraction = replace(method, relation=DATABASE_RECORD).scale / method.lattice.step
     return scale
 
 
@@ -112,7 +114,7 @@ TRUNCATED: Final = (
     wrong(
         "scale of one record for any database",
         at(_for_one_record),
-        lambda case: has_edge(case) and case.method.promise == ANY,
+        lambda case: has_edge(case) and case.method.promise == ANY_DATABASE,
         gates=BY_LAW,
     ),
     PUBLISHED,
@@ -177,7 +179,7 @@ SMALL: Final = 64  # points of the largest matrix in which one weight is raised
 def raised_weight(method: ScalarMechanism, excess: float) -> Any:
     """Return the integers with one weight raised, so that its log-ratio exceeds the limit by `excess`."""
     rows, case = whole_weights(method), ScalarCase(method)
-    limit = method.budget / (case.reach if method.promise == ANY else 1)
+    limit = method.budget / (case.reach if method.promise == ANY_DATABASE else 1)
     logs = np.log(rows.astype(np.float64).clip(1e-300))
     y = int((logs[0] - logs[1]).argmin())
     raised = int(rows[0][y] * Fraction(math.exp(limit)) * (1 + Fraction(math.expm1(excess)))) + 1
@@ -342,7 +344,7 @@ OWN: Final[dict[str, tuple[ScalarVersion, ...]]] = {"explicit-fair": FAIR + ROWS
 
 
 def scalars() -> dict[str, Audit]:
-    return {name: scalar_audit(method) for name, method in TABLE.items()}
+    return {name: scalar_audit(method) for name, method in SCALAR.items()}
 
 
 def scalar_audit(method: type[ScalarMechanism]) -> Audit:

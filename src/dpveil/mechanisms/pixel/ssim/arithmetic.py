@@ -28,14 +28,12 @@ WHOLE: Final = 2.0**WORD
 GUARD: Final = 2.0**-31  # relative margin of `choose` and `cut` for the rounding of sums
 ROUNDED: Final = 1024.0  # a bound on what a 62-bit word loses when it becomes a double
 
-AGAIN, SHOWN, UNSURE = 0, 1, 2
+REDRAW, SHOWN, UNSURE = 0, 1, 2
 """What became of an attempt: nothing, a draw, or a draw if more digits say so."""
 
 
 def exp_minus(x):
-    """Return e^-x for x ≥ 0 with a relative error below 2^-49; above x = 690 return e^-690, which is
-    larger.
-    """
+    """Return e^-x for x ≥ 0 with a relative error below 2^-49; above x = 690 the larger e^-690."""
     x = min(x, FARTHEST)
     steps = int(x * STEPS_PER_ONE + 0.5)
     r = (x - steps * STEP_HIGH) - steps * STEP_LOW  # the first product is exact: 17 and 36 bits
@@ -130,7 +128,7 @@ def decide(drawn, probability, margin):
     if level + ROUNDED < probability * (1.0 - margin) * WHOLE:
         return SHOWN
     if level - ROUNDED > probability * (1.0 + margin) * WHOLE:
-        return AGAIN
+        return REDRAW
     return UNSURE
 
 
@@ -160,8 +158,8 @@ class Law(NamedTuple):
 class Draws(NamedTuple):
     """Results of the loops, one row per window: level indices, a status, and what decided on it.
 
-    `status` is `AGAIN`, `SHOWN` or `UNSURE`. `trace` holds the widths of all choices (`whole` if there was
-    none) and then the word that decided. With `scale` = (c, r), a proposal of quality q was accepted with
+    `status` is `REDRAW`, `SHOWN` or `UNSURE`. `trace` holds the widths of all choices (`whole` if there
+    was none) and then the word that decided. With `scale` = (c, r), a proposal of quality q was accepted with
     probability c·e^(-ε′(r - q))·Π whole/width.
     """
 

@@ -28,7 +28,7 @@ from dpveil.mechanisms.pixel.base import (
     mean_levels,
 )
 from dpveil.mechanisms.pixel.ssim import arithmetic, proposals, tables, weights
-from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, WORD, Draws, Law
+from dpveil.mechanisms.pixel.ssim.arithmetic import REDRAW, SHOWN, UNSURE, WORD, Draws, Law
 from dpveil.mechanisms.pixel.ssim.quality import (
     error_on_grey,
     list_sets,
@@ -223,9 +223,7 @@ class WindowSampler:
         runs: list[Loop],
         pool: ThreadPoolExecutor,
     ) -> Int32[np.ndarray, " left"]:
-        """Make some proposals for the windows of `part`, write accepted ones, and return the windows still
-        pending.
-        """
+        """Make proposals for the windows of `part`, write accepted ones, return the windows still pending."""
         drawn = bits.words(len(part) * attempts * self._words).reshape(len(part), attempts, self._words)
         drawn >>= np.uint64(64 - WORD)
         words = drawn.view(np.int64)
@@ -245,7 +243,7 @@ class WindowSampler:
         for strip in later:
             strip.result()
         for w in np.flatnonzero(draws.status == UNSURE):
-            draws.status[w] = SHOWN if self._decide(true[w], draws, int(w), bits) else AGAIN
+            draws.status[w] = SHOWN if self._decide(true[w], draws, int(w), bits) else REDRAW
         done = draws.status == SHOWN
         shown[part[done]] = shown_levels(self.levels)[draws.shown[done]]
         return np.asarray(part[~done])
@@ -319,9 +317,7 @@ class BoundedRangeAccount(Account):
         return self.spread**2 * self.draws / 8
 
     def epsilon(self, delta: Fraction) -> Fraction:
-        """Return the smallest ε of pure composition, zCDP and, for at most `MOST_DRAWS` draws, the exact
-        optimum.
-        """
+        """Return the least ε of pure composition, zCDP and, up to `MOST_DRAWS` draws, the exact optimum."""
         known = min(self.pure, zcdp_epsilon(self.rho, delta))
         if not countable(self.draws, delta) or self.delta(known) > delta:
             return known

@@ -12,8 +12,8 @@ counts sums and draws from.
 from __future__ import annotations
 
 from dpveil.mechanisms.pixel.ssim.arithmetic import (
-    AGAIN,
     FARTHEST,
+    REDRAW,
     SHOWN,
     UNSURE,
     choose,
@@ -46,7 +46,7 @@ def reject(windows, levels, law, words, per_word, draws):
                 near = similarity(cells, x_sum, x_spread, y_sum, y_spread, cross)
                 chance = exp_minus(law.epsilon * (1.0 - near))
             verdict = decide(word[-1], chance, law.margin)
-            if verdict != AGAIN:
+            if verdict != REDRAW:
                 draws.status[w] = verdict
                 draws.trace[w, -1] = word[-1]
                 break
@@ -119,7 +119,7 @@ def count_then_arrange(windows, levels, sets, law, words, work, draws):
         total = cut(work.weights, work.ends, law.whole)
         draws.scale[w, 0], draws.scale[w, 1] = law.keep / total, reference
         found = x, reference, total
-        while attempt < len(words) and status[w] == AGAIN:
+        while attempt < len(words) and status[w] == REDRAW:
             row = words[attempt]
             status[w] = propose(w, windows, found, levels, sets, law, row, work, draws.shown, draws.trace)
             attempt += 1
@@ -133,7 +133,7 @@ def propose(w, windows, found, levels, sets, law, word, work, shown, trace):
     x, reference, total = found
     option, width = find(work.ends, part(word, 0))
     if option < 0:
-        return AGAIN
+        return REDRAW
     fit = work.weights[option] * law.whole / (total * width)
     if work.factor[option] < 0.0:
         tabulate(option - 1, x, levels, sets, law.epsilon, work)
@@ -141,10 +141,10 @@ def propose(w, windows, found, levels, sets, law, word, work, shown, trace):
     else:
         fit *= arrange_alike(w, option - 1, levels, sets.counts, word, work, shown, trace)
     if fit == 0.0:
-        return AGAIN
+        return REDRAW
     near = proposal_ssim(w, option - 1, x, levels, sets, work, shown)
     if (near > 0.0) != (option > 0):
-        return AGAIN
+        return REDRAW
     gap = law.epsilon * max(0.0, reference - max(0.0, near))
     trace[w, 0], trace[w, -1] = width, word[-1]
     verdict = decide(word[-1], law.keep * fit * exp_minus(gap), law.margin)

@@ -11,8 +11,7 @@ LEAST_STEP = 2.0**-30  # smallest weight of a step
 
 
 def tabulate(s, x, levels, sets, epsilon, work):
-    """Return Σ e^(-ε′(best - SSIM)) over the arrangements of multiset s, from its table, which is made if
-    missing.
+    """Return Σ e^(-ε′(best - SSIM)) over arrangements of multiset s, from its table, made if missing.
 
     Entry r of the table (r are the remaining counts, in mixed radix) is the sum over arrangements of the last
     Σr cells. If the workspace is full, all other tables are discarded.

@@ -123,9 +123,7 @@ def most_alike(x, levels, sets, work):
 
 
 def largest(values):
-    """Return the largest of the values and 0, in four independent parts, as each comparison would wait for
-    the last.
-    """
+    """Return the largest of the values and 0, in four parts, so that no comparison waits for the last."""
     first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
     end = len(values) - len(values) % 4
     for i in range(0, end, 4):

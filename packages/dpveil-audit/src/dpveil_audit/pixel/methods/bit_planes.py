@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from dpveil.mechanisms.pixel import BitPlanes
-from dpveil.mechanisms.pixel.bit_planes import MOST, Band, Plane, pad_edges
+from dpveil.mechanisms.pixel.bit_planes import MOST_EPSILON, Band, Plane, pad_edges
 from dpveil.noise.bits import BitSource
-from dpveil.noise.matrix import TOTAL
+from dpveil.noise.matrix import ROW_SUM
 from dpveil_audit.divergence import ProductLaw
 from dpveil_audit.engine import BY_DRAWS, BY_LAW, Drawn, Level, Version
 from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, Size, cells, method_audit, version
@@ -76,7 +76,7 @@ def decode_coefficients(made: Sequence[Band], bits: Sequence[Bit], seen: Sequenc
 def _posterior(plane: Plane, seen: bool | None) -> float:
     if seen is None:
         return plane.prior
-    flip = plane.flip / TOTAL
+    flip = plane.flip / ROW_SUM
     one = plane.prior * (1 - flip if seen else flip)
     return one / (one + (1 - plane.prior) * (flip if seen else 1 - flip))
 
@@ -87,7 +87,7 @@ def distribution(method: BitPlanes, images: Images, *, bands_of: BandsOf = bands
     made = bands_of(method, size)
     bits = drawn_bits(made)
     outcomes = np.array(list(itertools.product((False, True), repeat=len(bits))))
-    flips = np.array([plane.flip / TOTAL for _, plane in bits])
+    flips = np.array([plane.flip / ROW_SUM for _, plane in bits])
     pixels = np.array([inverse_block(*decode_coefficients(made, bits, seen)) for seen in outcomes.tolist()])
 
     def chances(values: Sequence[int]) -> Float64[np.ndarray, " outcomes"]:
@@ -146,7 +146,7 @@ def planes_alone(method: BitPlanes, size: Size) -> Sequence[Band]:
 
 
 def bare_signs(method: BitPlanes, size: Size) -> Sequence[Band]:
-    return _with_epsilons(bands(method, size), lambda plane: plane.epsilon if plane.value else MOST)
+    return _with_epsilons(bands(method, size), lambda plane: plane.epsilon if plane.value else MOST_EPSILON)
 
 
 def _wrong(name: str, bands_of: BandsOf, gates: tuple[str, ...] = ()) -> Version:

@@ -15,7 +15,7 @@ from dpveil.mechanisms.pixel import MSEExponential
 from dpveil.mechanisms.pixel.base import cell_levels, expand_cells
 from dpveil.mechanisms.pixel.mse_exponential import shown_levels
 from dpveil.noise.bits import BitSource
-from dpveil.noise.matrix import TOTAL
+from dpveil.noise.matrix import ROW_SUM
 from dpveil_audit.divergence import WORK, Masses, ProductLaw
 from dpveil_audit.engine import BY_DRAWS, Drawn, Level
 from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, Size, cells, method_audit, version
@@ -81,8 +81,8 @@ def rounded_down(method: MSEExponential, images: Images) -> ProductLaw:
             unit = Decimal(exponent.numerator) / exponent.denominator / (TOP * steps) ** 2
             chances = [(-unit * (mean * steps - TOP * j) ** 2).exp() for j in range(method.levels)]
             total = sum(chances, Decimal(0))
-            weights = [int(TOTAL * chance / total) for chance in chances]
-        weights[weights.index(max(weights))] += TOTAL - sum(weights)
+            weights = [int(ROW_SUM * chance / total) for chance in chances]
+        weights[weights.index(max(weights))] += ROW_SUM - sum(weights)
         return np.array(weights, object)
 
     return _distribution(method, images, row)

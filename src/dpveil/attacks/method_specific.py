@@ -1,40 +1,18 @@
-"""Matching: all releases to all people at once, as everybody has so many photos and no more."""
+"""Attacks on what single methods show: true pixels, singular vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import cv2
 import numpy as np
 
-from dpveil.attacks.base import PIXELS, Background, View
+from dpveil.attacks.base import PIXELS, View
 from dpveil.attacks.patches import OUTSIDE, TOP, patch
-from dpveil.attacks.preprocessing import Undo, Wrapped
-from dpveil.attacks.vectors import SIDE, VectorAttack, Vectors
+from dpveil.attacks.vectors import RASTER, VectorAttack, Vectors
 from dpveil.core.array_types import Bool, Float32
-
-
-@dataclass(frozen=True)
-class Averaged(Wrapped):
-    """Sees the mean of all releases of a photo: of one release alone, that one.
-
-    Its success is bounded by the guarantees of all of them together.
-    """
-
-    name: ClassVar[str] = "averaged"
-    summary: ClassVar[str] = "the mean of several releases of one photo, then another attack"
-
-    def undo(self, background: Background) -> Undo:
-        return lambda views: tuple(_mean(view) for view in views)
-
-
-def _mean(view: View) -> View:
-    same = [one.image for one in (view, *view.more) if one.image.shape == view.image.shape]
-    mean = np.rint(np.mean(same, axis=0)).astype(np.uint8)
-    return replace(view, image=mean, more=())
-
 
 BLANK: Final = 0.05  # least share of pixels of Snow's grey that is taken for pixels that are not shown
 WIDEST: Final = 16.0
@@ -82,7 +60,7 @@ def _levels_of(seen: np.ndarray) -> np.ndarray:
     grey = seen.mean(axis=2, dtype=np.float32)
     whole = fill_unseen(grey, ~blank) if blank.mean() >= BLANK else grey
     bends = (np.abs(cv2.Laplacian(grey, cv2.CV_32F)) > BENDS).astype(np.float32)
-    parts = [cv2.resize(one, SIDE, interpolation=cv2.INTER_AREA).ravel() for one in (whole / TOP, bends)]
+    parts = [cv2.resize(one, RASTER, interpolation=cv2.INTER_AREA).ravel() for one in (whole / TOP, bends)]
     return np.concatenate(parts)
 
 
@@ -106,7 +84,7 @@ class Subspaces(VectorAttack):
     def _of(self, seen: np.ndarray) -> np.ndarray:
         left, _, right = np.linalg.svd(seen.mean(axis=2, dtype=np.float64), full_matrices=False)
         return np.concatenate(
-            [_projection(left[:, : self.rank], SIDE[1]), _projection(right[: self.rank].T, SIDE[0])]
+            [_projection(left[:, : self.rank], RASTER[1]), _projection(right[: self.rank].T, RASTER[0])]
         )
 
 

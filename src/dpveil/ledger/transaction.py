@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from dpveil.core.received import Hash, read
+from dpveil.core.strict_json import Hash, read
 from dpveil.errors import AlreadyPaid, BudgetRefused, InvalidParameter, LedgerError, RegionsDiffer
 from dpveil.ledger import entries
 from dpveil.ledger.amounts import Total

@@ -12,8 +12,8 @@ import numpy as np
 from dpveil.core.array_types import Bool, Float32, Float64, UInt8
 from dpveil.core.region import Box, Region, check_inside, hidden_pixels
 from dpveil.errors import InvalidParameter
+from dpveil.faces.drawn_face import Released, backdrop
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.cell import drawn_yaw
 from dpveil.faces.geometry.colour_match import ColourMatch, match_of
 from dpveil.faces.geometry.fill import background_in_hole
@@ -23,12 +23,12 @@ from dpveil.faces.geometry.landmarks import BOX_TO_FACE
 from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.membrane import DARK, TINT, levels_of
 from dpveil.faces.geometry.place import Placed
-from dpveil.faces.geometry.protection import FACE, TURNED
+from dpveil.faces.geometry.protection import PROTECT_FACE, TURNED
 from dpveil.faces.geometry.seam import SEAM, continued_from_edge, fade_to_edge, shift_to_photo_levels
+from dpveil.faces.geometry.surroundings_seen import Around
 from dpveil.faces.geometry.threads import map_in_threads
 from dpveil.faces.geometry.tone import brought_to, patch_of
 from dpveil.faces.geometry.view import View, step
-from dpveil.faces.released import Released, backdrop
 from dpveil.faces.surroundings import SurroundingsNetwork
 from dpveil.opencv import cv2
 
@@ -58,7 +58,7 @@ HALO: Final = (1.6, 2.0)
 OUTLINE: Final = (0.3, 0.6)
 """Share of skin at the region's edge from which on a face begins there, and from which on it is whole."""
 FINE: Final = HeadFrame(96)  # the frame in which the tone of a head is read
-Photo = UInt8[np.ndarray, "H W c"]
+Levels8 = UInt8[np.ndarray, "H W c"]
 Hidden = Bool[np.ndarray, "H W"]
 Levels = Float32[np.ndarray, "h w c"]
 Share = Float32[np.ndarray, "h w"]
@@ -91,7 +91,7 @@ class Part:
     @property
     def inner(self) -> bool:
         """Whether a face within a head is replaced, rather than the head."""
-        return self.around.protect == FACE
+        return self.around.protect == PROTECT_FACE
 
     def room(self, height: int, width: int) -> Box:
         """Return the box in which an inner face may be seen where others are hidden, too."""
@@ -111,7 +111,7 @@ class Part:
 def part_of(
     placed: Placed,
     released: Released,
-    outside: Photo,
+    outside: Levels8,
     hidden: Hidden,
     match: ColourMatch,
     *,
@@ -133,8 +133,8 @@ def part_of(
     around = Around(place, outside, hidden, placed.protect, match, shown)
     person = released.person(around)
     view = released.view(yaw if turned else None, person)
-    if not view.whole and placed.protect != FACE:
-        hint = f"protect {FACE}, or choose a gallery of heads"
+    if not view.whole and placed.protect != PROTECT_FACE:
+        hint = f"protect {PROTECT_FACE}, or choose a gallery of heads"
         raise InvalidParameter("protect", placed.protect, "is not for faces alone", hint=hint)
     if in_cell:
         view = view.enlarged(SIZE)
@@ -159,14 +159,14 @@ def shown_place(placed: Placed) -> Similarity:
     )
 
 
-def recombine(
-    image: Photo,
+def paint_faces(
+    image: Levels8,
     places: Sequence[Placed],
     faces: Sequence[Released],
     *,
     toned: bool = False,
     turned: bool = False,
-) -> Photo:
+) -> Levels8:
     """Return the photo with every region replaced by its released face and a continued background.
 
     `image` is uint8, h × w × (1 or 3). No pixel under any region is read: all are set to 0 first. Pixels
@@ -212,7 +212,7 @@ def is_aside(part: Part, yaw: int | None, largest: float) -> bool:
     return part.inner and size < SMALL and (part.around.bare or away or cut)
 
 
-def _unfocus(out: Photo, part: Part, where: Hidden) -> None:
+def _unfocus(out: Levels8, part: Part, where: Hidden) -> None:
     """Blur a face in its region where it is not before others: as if it were out of focus."""
     deviation, (height, width) = FOCUS * part.unit, out.shape[:2]
     view = part.region.box.wider(math.ceil(3 * deviation), width, height)
@@ -234,7 +234,7 @@ def _groups(parts: Sequence[Part], size: tuple[int, int]) -> list[list[Part]]:
     return [sorted(group, key=lambda part: (part.unit, part.row)) for group in groups]
 
 
-def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part]) -> None:
+def _put(out: Levels8, outside: Levels8, hidden: Hidden, group: Sequence[Part]) -> None:
     """Write one group of overlapping faces into `out`, within their regions.
 
     If nothing around them is known, they are before a backdrop.
@@ -279,7 +279,7 @@ def _around(boxes: Sequence[Box], wider: float, height: int, width: int) -> Box:
     return Box(left, top, min(width, right + more) - left, min(height, bottom + more) - top)
 
 
-def _shown(part: Part, outside: Photo, hidden: Hidden) -> Head:
+def _shown(part: Part, outside: Levels8, hidden: Hidden) -> Head:
     """Return where a face is shown, alpha (0 to 1) and levels: the box of its region.
 
     Its colours meet the photo's at the edge of the region, and it has the photo's sharpness and grain.

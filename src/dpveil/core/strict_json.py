@@ -2,6 +2,7 @@
 
 A certificate, a plan of a clip or a row of a log is one dataclass; `Annotated` says what else has to hold:
 `width: Annotated[int, between(1, 65_535)]`. Every failure is one line that names the field and its value.
+No kept library does this: pydantic takes a third of a release's time to load, and msgspec names no values.
 """
 
 from __future__ import annotations

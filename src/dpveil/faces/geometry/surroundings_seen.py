@@ -14,7 +14,7 @@ from dpveil.faces.geometry.colour_match import ColourMatch
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import INNER, HeadFrame, between, pixel_grid
 from dpveil.faces.geometry.membrane import lab_of, skin_centre
-from dpveil.faces.geometry.protection import FACE
+from dpveil.faces.geometry.protection import PROTECT_FACE
 from dpveil.faces.geometry.view import seen
 
 FRAME: Final = HeadFrame(128)  # the frame in which a model sees what is around a face
@@ -73,9 +73,9 @@ class Around:
         A head below which no skin is seen, or in a grey photo, has any: None.
         """
         centre, weight, _ = self._skin
-        if self.protect != FACE and (weight < LEAST or self.grey):
+        if self.protect != PROTECT_FACE and (weight < LEAST or self.grey):
             return None
-        share, fit = min(1.0, weight / ENOUGH), OF_JAW if self.protect == FACE else OF_NECK
+        share, fit = min(1.0, weight / ENOUGH), OF_JAW if self.protect == PROTECT_FACE else OF_NECK
         return np.asarray(USUAL + share * (fit[:, 0] * centre + fit[:, 1] - USUAL))
 
     @property
@@ -90,7 +90,7 @@ class Around:
         levels, known = self._seen
         at = pixel_grid(FRAME.size)
         right, low = at[..., 0] - 0.5, at[..., 1]
-        if self.protect == FACE:
+        if self.protect == PROTECT_FACE:
             far = INNER.far(at)
             place, sure = (far < BESIDE) & (low > CHIN), np.exp((1 - far) / NEAR)
         else:

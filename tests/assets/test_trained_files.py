@@ -12,7 +12,8 @@ from safetensors.numpy import load_file, save_file
 
 from dpveil.assets import AssetField, Kind, Reference, card_path, save
 from dpveil.assets.trained_files import KEY, _hash, encode_file, tensors_of
-from dpveil.codecs import CODEC, TABLE, Codec, Dictionary, Statistics, load
+from dpveil.codecs import CODEC, Codec, Dictionary, Statistics, load
+from dpveil.core.registry import CODECS
 from dpveil.errors import InvalidParameter, ModelError, OutputError, UnknownName
 from dpveil.faces import Latent
 from dpveil.faces.attribute_model import ATTRIBUTES
@@ -276,7 +277,7 @@ class Halves(Codec):
 
 
 def test_a_codec_of_ones_own_needs_no_trainer_and_no_file() -> None:
-    assert "halves" not in TABLE
+    assert "halves" not in CODECS
     method = Latent(epsilon=60, codec=Halves())
     assert method.parameters()["codec"] == f"halves 2 sha256:{HASH}"
     promised = method.guarantee(height=16, width=16, channels=3)

@@ -7,7 +7,7 @@ from math import isqrt
 import numpy as np
 import pytest
 
-from dpveil.mechanisms.scalar import TABLE
+from dpveil.core.registry import SCALAR
 from dpveil.numbers import naive_bayes
 from dpveil.numbers.naive_bayes import (
     LEVELS,
@@ -20,7 +20,7 @@ from dpveil.numbers.naive_bayes import (
 )
 
 SEED = 20261121
-NAMES = sorted(TABLE)
+NAMES = sorted(SCALAR)
 
 
 def tables(count=300):
@@ -122,7 +122,7 @@ def test_errata_e13_true_class_sizes_make_ratios_unbounded_even_if_records_agree
 def test_large_classes_get_coarser_steps_and_keep_their_cost():
     for size in (513, 5000, 10**6):
         mechanism = Deviations("explicit-fair", "database-record", Fraction(1), squared=True).at(size)
-        assert mechanism.lattice.size <= naive_bayes.MOST + 1
+        assert mechanism.lattice.size <= naive_bayes.MOST_STEPS + 1
         assert size <= mechanism.range.high < size + mechanism.lattice.step
         assert mechanism.lattice.reach == 1
         assert mechanism.certificate.epsilon <= 1

@@ -12,11 +12,11 @@ import numpy as np
 
 from dpveil.core.array_types import Float64, Int64
 from dpveil.mechanisms.scalar.base import ScalarMechanism
-from dpveil.mechanisms.scalar.lattice import Lattice, Rows
-from dpveil.noise.bernoulli import look_up
+from dpveil.mechanisms.scalar.lattice import Lattice
+from dpveil.mechanisms.scalar.matrix_cost import Rows
+from dpveil.noise.alias_tables import LazyTable, look_up
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import TOTAL_BITS, digit_tables, discrete_laplace, exp_below
-from dpveil.noise.matrix import LazyTable
 
 PRECISION = 256  # bits of precision of integer weights
 STAIR_BITS = 6  # bits that choose a column of the table of stairs
@@ -240,8 +240,7 @@ class NoisyMechanism(ScalarMechanism):
             self.noise().prepare()
 
     def _default_step(self) -> Fraction:
-        """Return ΔF over a power of two: at most FINE points on a finite range, else FINER steps to the noise
-        scale.
+        """Return ΔF over a power of two: at most FINE points on a finite range, else FINER per noise scale.
 
         The latter also if FINE points would leave less than two steps to ΔF/ε and less than STEPS to ΔF.
         """
@@ -260,9 +259,7 @@ class NoisyMechanism(ScalarMechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class SnappedMechanism(NoisyMechanism):
-    """Noise is added, and what leaves the range is moved to the nearest point in range (thesis definition
-    11).
-    """
+    """Noise is added, and what leaves the range is moved to its nearest point (thesis definition 11)."""
 
     def _rows(self, epsilon: Fraction) -> Rows | None:
         return snapped_rows(self.lattice, self.noise(epsilon)) if self._is_finite else None

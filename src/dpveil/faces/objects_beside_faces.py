@@ -19,12 +19,12 @@ from dpveil.errors import NoRegion
 from dpveil.faces.head_placement import HeadPlacement, without_their_chroma
 from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.mechanisms.pixel.base import Pixels
-from dpveil.mechanisms.pixel.baselines import Fill
+from dpveil.mechanisms.pixel.common_practice import Fill
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Finder
 from dpveil.regions.other_finders import NonFaceFinder
 
-COVER: Final = Fill(level=128)
+GREY_FILL: Final = Fill(level=128)
 """How methods that replace faces replace everything else: 0-DP for any two photos."""
 
 
@@ -63,7 +63,7 @@ def hidden(photo: Photo, regions: Sequence[Region]) -> Photo:
         return photo
     image = photo.image.copy()
     for region in covers.regions:
-        region.paste(image, np.full((region.box.h, region.box.w, photo.channels), COVER.level, np.uint8))
+        region.paste(image, np.full((region.box.h, region.box.w, photo.channels), GREY_FILL.level, np.uint8))
     return Photo(image, photo.grid, photo.notes, photo.blocks)
 
 
@@ -91,4 +91,4 @@ def placed_in(photo: Photo, finders: Sequence[Finder]) -> Photo:
 
 
 def _covers(photo: Photo, regions: Sequence[Region]) -> Pixels:
-    return Pixels(photo, [region for region in regions if is_object(region)], COVER)
+    return Pixels(photo, [region for region in regions if is_object(region)], GREY_FILL)

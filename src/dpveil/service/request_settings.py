@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 from dpveil.assets.reference import DEFAULT, WRITTEN, AssetField
@@ -20,57 +20,10 @@ from dpveil.io.reading import check_trust
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, opens, parse_all
 from dpveil.regions import Faces, Finder, check_if_none, parse
-from dpveil.regions.boxes import OBJECTS
 from dpveil.regions.finder import Numbers
-from dpveil.regions.spec import TABLE, split_choices
+from dpveil.regions.given_regions import OBJECTS
+from dpveil.regions.spec import NAMED_FINDERS, split_choices
 from dpveil.release.plan import default_method
-
-MIB: Final = 1 << 20
-PARALLEL: Final = 4  # requests and jobs that a key has under way at once, where nothing else is said
-MOST_PARALLEL: Final = 32  # most of them: half of `Limits.waiting`, so that no key alone fills the queue
-MOST_NOTES: Final = 1 << 16  # most bytes of a release's notes as JSON
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What one request, and all of them together, may take. Sizes are in bytes, times in seconds.
-
-    An upload has `body_bytes` at most and arrives within `body_seconds`. Of settings and a query,
-    `settings_bytes` are read. A photo has `pixels` at most. All uploads in memory have `held_bytes`;
-    `waiting` photos wait for a worker. Planning takes `plan_seconds`, and drawing `draw_seconds`, or a
-    document or clip `media_seconds`, in a worker with `worker_bytes` of address space. A request that takes
-    longer than `answer_seconds` is answered with a job. Results are kept for `result_seconds`, in
-    `results_bytes` of memory or disk. `connections` may be open.
-    """
-
-    body_bytes: int = 64 * MIB
-    body_seconds: float = 60
-    settings_bytes: int = 1 << 16
-    pixels: int = 50_000_000
-    held_bytes: int = 512 * MIB
-    waiting: int = 64
-    plan_seconds: float = 60
-    draw_seconds: float = 120
-    media_seconds: float = 1800
-    worker_bytes: int = 4096 * MIB
-    answer_seconds: float = 20
-    result_seconds: float = 3600
-    results_bytes: int = 2048 * MIB
-    connections: int = 256
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not 0 < value < 2**53:
-                raise InvalidParameter(field.name, value, "is out of range", hint="choose a positive number")
-
-    @property
-    def most_room(self) -> int:
-        """Most bytes that a release takes, whatever a worker says: twice the levels of an image in colour, 8
-        more for each row, and 18 MiB for its certificate and notes.
-        """
-        return min((2 * 3 + 8) * self.pixels + 18 * MIB, self.results_bytes)
-
 
 SEARCH: Final = {
     **{
@@ -80,7 +33,7 @@ SEARCH: Final = {
     "except": "exclude",
 }
 """Settings of the search for faces, and the arguments of `Faces` for them."""
-OWN: Final = ("method", "regions", "if_none", "at_least", "post_processing", "format", "trust_source")
+COMMON: Final = ("method", "regions", "if_none", "at_least", "post_processing", "format", "trust_source")
 """Settings that every method has; all others are parameters of the method, or of the search for faces."""
 SUBJECT: Final = "subject"  # who pays, which the server takes before a worker sees the settings
 WORDS: Final = {"replace": "another name", "box": "regions", "exclude": "except", "max_pixels": "the limit"}
@@ -109,8 +62,8 @@ class Request:
         Unknown settings are refused, and so is every value that would open a file.
         """
         search = {SEARCH[name]: value for name, value in settings.items() if name in SEARCH}
-        rest = {name: value for name, value in settings.items() if name not in (*SEARCH, *OWN)}
-        own = (*OWN, *SEARCH, SUBJECT)
+        rest = {name: value for name, value in settings.items() if name not in (*SEARCH, *COMMON)}
+        own = (*COMMON, *SEARCH, SUBJECT)
         name = settings.get("method")
         for word in rest:  # what no method has: with a method named, `build` says what that takes
             known = (*own, *(options(METHODS[USUAL]) if name is None else ()))
@@ -187,9 +140,9 @@ def _is_box(regions: list[Any]) -> bool:
 
 def _region(spec: object) -> str:
     text = ",".join(map(str, spec)) if isinstance(spec, list) and _is_box(spec) else spec
-    if not isinstance(text, str) or not (text.strip() in TABLE or BOX.fullmatch(text)):
+    if not isinstance(text, str) or not (text.strip() in NAMED_FINDERS or BOX.fullmatch(text)):
         shown = str(text)[:100]
-        raise UnknownName("regions", shown, TABLE, hint=f"choose {FORMS}")
+        raise UnknownName("regions", shown, NAMED_FINDERS, hint=f"choose {FORMS}")
     return text.strip()
 
 

@@ -14,11 +14,11 @@ from skimage import data
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
+from dpveil.faces.drawn_face import CropFace
 from dpveil.faces.geometry import Frame, Placed
 from dpveil.faces.geometry.fill import fill
-from dpveil.faces.recombine import recombine
-from dpveil.faces.released import CropFace
-from dpveil.regions.tiling import grow
+from dpveil.faces.paint_faces import paint_faces
+from dpveil.regions.growth import grow
 
 
 def ellipse(height: int, width: int) -> np.ndarray:
@@ -57,12 +57,12 @@ CASES += [(kind, protect, 1) for kind in ("mask", "two", "everything") for prote
 
 @pytest.mark.parametrize(("kind", "protect", "channels"), CASES)
 def test_no_protected_pixel_is_read_and_no_other_changes(kind, protect, channels):
-    """The proof of `recombine`, on pictures: whatever was under the regions, the output is the same bits."""
+    """The proof of `paint_faces`, on pictures: whatever was under the regions, the output is the same."""
     image = textured(160, 200, seed=1, channels=channels)
     faces = [replace(face, protect=protect) for face in places(kind)]
     shown = [released(place, 9 + number) for number, place in enumerate(faces)]
     mask = hidden(image, faces)
-    first = recombine(image, faces, shown)
+    first = paint_faces(image, faces, shown)
     assert first.shape == image.shape
     assert first.dtype == np.uint8
     assert (first[~mask] == image[~mask]).all()
@@ -70,7 +70,7 @@ def test_no_protected_pixel_is_read_and_no_other_changes(kind, protect, channels
     for other in (0, 255, rng.integers(0, 256, (int(mask.sum()), channels), np.uint8)):
         changed = image.copy()
         changed[mask] = other
-        assert (recombine(changed, faces, shown) == first).all()
+        assert (paint_faces(changed, faces, shown) == first).all()
 
 
 @settings(max_examples=25, deadline=None)
@@ -89,8 +89,8 @@ def test_no_protected_pixel_is_read_anywhere(x, y, w, h, unit, angle, seed, mask
     under = hidden(image, faces)
     changed = image.copy()
     changed[under] ^= textured(160, 200, seed=seed + 2)[under] | 1
-    first = recombine(image, faces, shown)
-    assert (first == recombine(changed, faces, shown)).all()
+    first = paint_faces(image, faces, shown)
+    assert (first == paint_faces(changed, faces, shown)).all()
     assert (first[~under] == image[~under]).all()
 
 
@@ -105,7 +105,7 @@ def test_every_protected_pixel_is_replaced(protect):
         faces = [replace(face, protect=protect) for face in places(kind)]
         dark = image.copy()
         dark[hidden(image, faces)] = 0
-        out = recombine(dark, faces, [released(face, level=200) for face in faces])
+        out = paint_faces(dark, faces, [released(face, level=200) for face in faces])
         assert out.min() >= 110
 
 
@@ -117,7 +117,7 @@ def test_small_faces_at_the_side_that_look_away_or_show_no_skin_are_out_of_focus
         cell = cell_near(80, 0, 3.9, 1.95, yaw)
         small = replace(placed(box, unit=25.0), protect="face", cell=cell)
         faces = [*others, small]
-        out = recombine(photo, faces, [released(face) for face in faces])[box.slices].astype(float)
+        out = paint_faces(photo, faces, [released(face) for face in faces])[box.slices].astype(float)
         return np.abs(np.diff(out, axis=0)).mean() + np.abs(np.diff(out, axis=1)).mean()
 
     for yaw in (0, 1, 2, -2, None):
@@ -132,7 +132,7 @@ def test_small_faces_at_the_side_that_look_away_or_show_no_skin_are_out_of_focus
 def test_the_face_is_in_the_middle_and_meets_the_photo_at_the_edge():
     image = np.full((160, 200, 3), (40, 60, 120), np.uint8)
     (face,) = places("box")
-    out = recombine(image, [face], [released(face, level=160)]).astype(int)
+    out = paint_faces(image, [face], [released(face, level=160)]).astype(int)
     assert out[85, 85] == pytest.approx((160, 160, 160), abs=6)
     box = face.region.box
     edge = np.concatenate([out[box.y, box.x : box.x + box.w], out[box.y : box.y + box.h, box.x]])
@@ -147,7 +147,7 @@ def test_of_two_faces_of_one_size_the_lower_is_on_top(tops: tuple[int, int]):
     heads = [released(place, level=level) for place, level in ((high, 40), (low, 180))]
     image = np.full((160, 200, 3), 200, np.uint8)
     for order in ([0, 1], [1, 0]):
-        out = recombine(image, [(high, low)[i] for i in order], [heads[i] for i in order])
+        out = paint_faces(image, [(high, low)[i] for i in order], [heads[i] for i in order])
         assert out[70, 90].tolist() == pytest.approx([180] * 3, abs=2)
 
 
@@ -167,7 +167,7 @@ def test_an_inner_face_goes_on_before_one_behind_it():
 
     def shown(seed):
         face = Lit(textured(front.frame.size, front.frame.size, seed), front.frame)
-        return recombine(image, [front, behind], [face, released(behind)]).astype(int)
+        return paint_faces(image, [front, behind], [face, released(behind)]).astype(int)
 
     changed = np.abs(shown(1) - shown(2)).max(axis=2)
     assert changed[60:100, 55:70].mean() > 10
@@ -202,20 +202,20 @@ def test_a_region_grown_to_jpeg_blocks_is_replaced_as_a_whole(tmp_path):
     wide = grow(face.region, photo)
     assert wide.pixels > face.region.pixels
     face = replace(face, region=wide)
-    first = recombine(photo.image, [face], [released(face)])
+    first = paint_faces(photo.image, [face], [released(face)])
     changed = photo.image.copy()
     changed[wide.box.slices] ^= 255
-    assert (recombine(changed, [face], [released(face)]) == first).all()
+    assert (paint_faces(changed, [face], [released(face)]) == first).all()
 
 
 def test_faces_that_do_not_fit_are_refused():
     image, faces = textured(160, 200), places("box")
     for shown in ([], [released(faces[0])] * 2):
         with pytest.raises(InvalidParameter, match="faces"):
-            recombine(image, faces, shown)
+            paint_faces(image, faces, shown)
     with pytest.raises(InvalidParameter, match="protect = 'head' is not for faces alone"):
-        recombine(image, faces, [CropFace(textured(128, 128), Frame())])
-    assert (recombine(image, [], []) == image).all()
+        paint_faces(image, faces, [CropFace(textured(128, 128), Frame())])
+    assert (paint_faces(image, [], []) == image).all()
 
 
 @pytest.mark.parametrize(
@@ -223,11 +223,11 @@ def test_faces_that_do_not_fit_are_refused():
 )
 def test_regions_outside_of_the_photo_are_refused(box):
     with pytest.raises(RegionError, match="is outside the photo, which is 200 × 160"):
-        recombine(textured(160, 200), [placed(box)], [released(placed(box))])
+        paint_faces(textured(160, 200), [placed(box)], [released(placed(box))])
 
 
 def test_a_photo_stays_as_it_was():
     photo = Photo(textured(160, 200))
     before = photo.image.copy()
-    recombine(photo.image, places("two"), [released(place) for place in places("two")])
+    paint_faces(photo.image, places("two"), [released(place) for place in places("two")])
     assert (photo.image == before).all()

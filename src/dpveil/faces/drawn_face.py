@@ -14,11 +14,11 @@ from dpveil.core.region import Box
 from dpveil.faces.attribute_model import TONE
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry.align import Frame, Similarity
-from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.head_frame import HeadFrame, between
-from dpveil.faces.geometry.protection import FACE
+from dpveil.faces.geometry.protection import PROTECT_FACE
+from dpveil.faces.geometry.surroundings_seen import Around
 from dpveil.faces.geometry.tone import tone_class
-from dpveil.faces.geometry.view import ONE, Step, View
+from dpveil.faces.geometry.view import UNIT_FRAME, Step, View
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.surroundings import SurroundingsNetwork
 
@@ -124,7 +124,7 @@ class HeadFace(Released):
         """
         chances = np.ones(len(self.persons))
         if around is not None and len(self.persons) > 1:
-            for name in CUT_OFF if around.protect == FACE else ():
+            for name in CUT_OFF if around.protect == PROTECT_FACE else ():
                 label = self.gallery.looks(name)
                 if label is not None and (chances * (label[self.persons] == 0)).any():
                     chances *= label[self.persons] == 0
@@ -167,10 +167,10 @@ class HeadFace(Released):
         """Return the head in a canonical crop before a backdrop, or the face as it is."""
         if isinstance(self.gallery, FaceGallery):
             view = self.view(None)
-            levels, _ = view.on(between(ONE, frame, HeadFrame(1)), Box(0, 0, frame.size, frame.size))
+            levels, _ = view.on(between(UNIT_FRAME, frame, HeadFrame(1)), Box(0, 0, frame.size, frame.size))
             return np.asarray(np.rint(levels), np.uint8)
         box = Box(0, 0, frame.size, frame.size)
-        return before_backdrop(self, between(ONE, frame, HeadFrame(1)), box)
+        return before_backdrop(self, between(UNIT_FRAME, frame, HeadFrame(1)), box)
 
 
 def before_backdrop(face: Released, place: Similarity, box: Box) -> UInt8[np.ndarray, "h w 3"]:

@@ -21,7 +21,7 @@ from dpveil.core.region_origin import BOX, MASK, OBJECT, Origin
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.io import read_mask
 from dpveil.regions.finder import Finder
-from dpveil.regions.tiling import grown_box
+from dpveil.regions.growth import grown_box
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ KEYS = (
 
 
 def pose(length: float, turn: float, x: float, y: float) -> Similarity:
-    """Return the map to a frame with a side of 1, written independently of `video.path`."""
+    """Return the map to a frame with a side of 1, written independently of `HeadPath`."""
     scale, c, s = 1 / length, math.cos(turn), math.sin(turn)
     # p ↦ scale·R(-turn)·(p - centre) + MIDDLE - 1/2
     right, down = scale * (c * (x - 0.5) + s * (y - 0.5)), scale * (-s * (x - 0.5) + c * (y - 0.5))

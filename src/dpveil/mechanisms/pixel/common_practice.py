@@ -1,4 +1,4 @@
-"""Gaussian blur: a baseline that promises nothing."""
+"""Snow and Fill, and the baselines Mosaic and Blur, which promise nothing."""
 
 from __future__ import annotations
 
