@@ -259,7 +259,7 @@ def obfuscate_command(
     _check_written(manifest, review, tasks, choices, out)
     labelled = None if labels is None else Labels(labels, inputs, photos, out, new_points=new_points)
     cores, start = _cores_and_start(engine, context, tasks, out, dry=dry_run)
-    usual = 1 if getattr(method, "link", False) else cores or usual_jobs(photos)
+    usual = 1 if getattr(method, "link", False) else cores or usual_jobs(photos, method)
     many = min(jobs or usual, cores or MOST_JOBS, len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
     parts: list[Part | None] = []
