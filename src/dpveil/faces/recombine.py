@@ -55,6 +55,7 @@ OVAL_ENDS: Final = (1.35, 1.6)
 """The same where there is skin at the region's edge: the box of a user has corners."""
 OUTLINE: Final = (0.3, 0.6)
 """Share of skin at the region's edge from which on a face begins there, and from which on it is whole."""
+OPAQUE: Final = 0.999  # alpha from which on less than half a level of the background is seen
 FINE: Final = HeadFrame(96)  # the frame in which the tone of a head is read
 Photo = UInt8[np.ndarray, "H W c"]
 Hidden = Bool[np.ndarray, "H W"]
@@ -240,7 +241,11 @@ def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part]) -> N
     boxes = [part.region.box if len(group) == 1 else part.room(*hidden.shape) for part in group]
     view, inner = _around(boxes, AROUND, *hidden.shape), _around(boxes, 0.0, *hidden.shape)
     known, hole = outside[view.slices], hidden[view.slices]
-    if hole.all():
+    parts = [part if len(group) == 1 or not part.inner else _before_others(part, hidden) for part in group]
+    shown = [_shown(part, outside, hidden) for part in parts]
+    if len(shown) == 1 and shown[0][1].min() > OPAQUE:  # no background is seen
+        filled = shown[0][2]
+    elif hole.all():
         filled = backdrop(group[-1].number, inner.h, inner.w)
         if known.shape[2] == 1:
             filled = cv2.cvtColor(filled, cv2.COLOR_RGB2GRAY)[..., None]
@@ -249,10 +254,7 @@ def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part]) -> N
         filled = background_in_hole(
             known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h), plain=plain
         )
-    for part in group:
-        box, alpha, face = _shown(
-            part if len(group) == 1 or not part.inner else _before_others(part, hidden), outside, hidden
-        )
+    for box, alpha, face in shown:
         own = filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w]
         both = cv2.blendLinear(face, np.ascontiguousarray(own), alpha, 1 - alpha).reshape(own.shape)
         own[...] = both
@@ -331,9 +333,8 @@ def paint_face(part: Part, at: Similarity, box: Box, *, cut: bool = False) -> tu
         missed = np.log((levels_of(wanted) + DARK) / (own + DARK))
         tint = np.exp(np.clip(missed - missed.mean(), -TINT, TINT)).astype(np.float32)
         levels = levels + share * (brought_to(levels, patch, tone) * tint - levels)
-    if (
-        part.region.box.y + part.region.box.h >= part.around.hidden.shape[0]
-    ):  # no clothes of the photo are seen
+    bottom = part.region.box.y + part.region.box.h
+    if bottom >= part.around.hidden.shape[0]:  # no clothes of the photo are seen
         alpha = planes[..., 0]
     else:
         neck = np.maximum(_column(at, box), hair[..., 0])
