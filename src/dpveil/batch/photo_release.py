@@ -21,6 +21,7 @@ from dpveil.batch.tasks import KEEP, RunSettings, Task
 from dpveil.core.certificate import Certificate
 from dpveil.errors import DPVeilError, LedgerError, NoRegion, OutputError
 from dpveil.io import make_folder
+from dpveil.io.jpeg import library
 from dpveil.io.reading import read_metadata
 from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Budget, Payment, Release, remove_leftovers
@@ -132,6 +133,8 @@ class PhotoReleaser:
         """
         choices = self.choices
         try:
+            if task.output.suffix.lower() in (".jpg", ".jpeg") and not choices.dry:
+                library()  # while another thread reads and plans the photo
             prepared = waiting()
             if isinstance(prepared, PlannedPhoto):
                 # Another run may have released the photo since: looked for before anything is paid.

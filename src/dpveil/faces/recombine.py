@@ -349,9 +349,8 @@ def _in_front(part: Part, face: Share, box: Box) -> Share:
     """
     if part.own is None:
         return np.ones_like(face)
-    hidden = (
-        np.ones((box.h, box.w), np.uint8) if part.region.mask is None else part.region.mask.astype(np.uint8)
-    )
+    mask = part.region.mask
+    hidden = np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8)
     own, (x, y) = np.zeros_like(hidden), (part.own.box.x - box.x, part.own.box.y - box.y)
     own[y : y + part.own.box.h, x : x + part.own.box.w] = 1 if part.own.mask is None else part.own.mask
     wide = max(1.0, BEFORE * part.unit)

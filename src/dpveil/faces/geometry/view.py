@@ -152,9 +152,7 @@ class View:
             levels = both[..., :3] / cv2.merge([np.maximum(both[..., 3], np.float32(1 / 255))] * 3)
         planes = np.zeros((box.h, box.w, 0), np.float32)
         if shares:
-            asked = cv2.merge([getattr(self, name)[part.slices] for name in shares]).reshape(
-                part.h, part.w, -1
-            )
+            asked = cv2.merge([getattr(self, name)[part.slices] for name in shares])
             planes = np.clip(_moved(asked, to, box.w, box.h, constant=True), 0, 1)
         return np.clip(levels, 0, 255), planes
 

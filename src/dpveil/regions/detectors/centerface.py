@@ -71,7 +71,7 @@ class CenterFace(Detector):
         height, width = image.shape[:2]
         down, right = -height % MULTIPLE, -width % MULTIPLE
         padded = cv2.copyMakeBorder(image, 0, down, 0, right, cv2.BORDER_REPLICATE)
-        maps = self._net(padded.transpose(2, 0, 1)[None].astype(np.float32, order="C"))
+        maps = self._net(np.array(cv2.split(padded), np.float32)[None])
         cells = (height + down) // STRIDE, (width + right) // STRIDE
         if [output.shape for output in maps] != [(1, count, *cells) for count in PLANES]:
             raise RegionError("the network of CenterFace gave maps of another size", hint=REMEDY)
