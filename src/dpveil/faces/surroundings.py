@@ -63,9 +63,9 @@ class SurroundingsNetwork(TrainedFile):
         would go on (RGB): colours and shares from -1 to 1. What is beside the face has sRGB levels. Raises
         `ModelError` if it fails.
         """
-        found = self.lighting(planes.transpose(2, 0, 1)[None].astype(np.float32))[0].transpose(1, 2, 0)
-        gain, share, beside = np.split(found, (3, 4), axis=2)
-        return np.clip(gain, -1, 1), np.clip(share[..., 0], 0, 1), np.clip(beside, 0, 255)
+        found = self.lighting(planes.transpose(2, 0, 1)[None].astype(np.float32))[0]
+        gain, share, beside = cv2.merge([*found[:3]]), found[3], cv2.merge([*found[4:]])
+        return np.clip(gain, -1, 1), np.clip(share, 0, 1), np.clip(beside, 0, 255)
 
     @cached_property
     def columns(self) -> dict[str, slice]:

@@ -130,10 +130,11 @@ def _seen_at(x: np.ndarray, z: np.ndarray, yaw: float) -> np.ndarray:
 
 
 @lru_cache(maxsize=32)
-def _maps(turn: Turn, frame: Frame) -> tuple[Plane, Plane, Plane]:
+def _maps(turn: Turn, frame: Frame) -> tuple[np.ndarray, np.ndarray, Plane]:
     """Return where pixels of a turned head were before, in pixels of the frame, and how much of it shows.
 
-    Positions are `FINER` than pixels, as the far side is shown smaller than it was.
+    Positions are `FINER` than pixels, as the far side is shown smaller than it was, and of OpenCV's fixed
+    points.
     """
     before, after = math.radians(turn.own), math.radians(turn.wanted)
     table, inside = _columns(before, after)
@@ -148,7 +149,7 @@ def _maps(turn: Turn, frame: Frame) -> tuple[Plane, Plane, Plane]:
     part = np.clip((deep - np.float32(EDGE[0])) / np.float32(EDGE[1]), 0, 1)
     share = cv2.resize(part * part * (3 - 2 * part), (frame.size, frame.size), interpolation=cv2.INTER_AREA)
     x, y = _affine(of_points(landmarks_at(before), frame.points()).matrix, column + np.float32(MIDDLE), low)
-    return x, y, np.asarray(share, np.float32)
+    return *cv2.convertMaps(x, y, cv2.CV_16SC2), np.asarray(share, np.float32)
 
 
 def _affine(matrix: Float64[np.ndarray, "2 3"], x: Plane, y: Plane) -> tuple[Plane, Plane]:

@@ -32,6 +32,7 @@ OUTLINED: Final = (22, 28)
 """Yaw in degrees from which on the outline of the far cheek begins to show, and from which on it does."""
 SOFT: Final = 0.16  # width of its soft edge, relative to the half axes
 INWARD: Final = 0.66  # distance from its middle from which on hair, a collar or a shadow may reach into it
+OUTWARD: Final = 1.4  # distance beyond which nothing changes what is seen of the face
 BROWS: Final = (0.13, 0.52)  # first and last row of brows and eyes, in units of UTKFace's crop
 BESIDE: Final = 4
 """Pixels around a part that are read for it: those of interpolation and of the blur before it."""
@@ -204,10 +205,11 @@ def _bare(crop: UInt8[np.ndarray, "s s 3"], far: Plane, row: Plane) -> Share:
 
     `far` is the distance from the ellipse's middle, 1 at its edge; eyes and brows, by their `row`, stay.
     """
-    soft = cv2.GaussianBlur(crop, (0, 0), 1.0)
-    middle, other = far < INWARD, (far > INWARD) & ((row < BROWS[0]) | (row > BROWS[1]))
-    centre, _ = skin_centre(lab_of(soft[middle]), np.ones(int(middle.sum())), grey=False)
-    other[other] = near_skin(lab_of(soft[other]), centre) < 0.5
+    soft, other = cv2.GaussianBlur(crop, (0, 0), 1.0).reshape(-1, 3), np.zeros(far.shape, np.bool_)
+    middle = np.flatnonzero(far < INWARD)
+    beyond = np.flatnonzero((far > INWARD) & (far < OUTWARD) & ((row < BROWS[0]) | (row > BROWS[1])))
+    centre, _ = skin_centre(lab_of(soft[middle]), np.ones(len(middle)), grey=False)
+    other.ravel()[beyond] = near_skin(lab_of(soft[beyond]), centre) < 0.5
     count, parts = cv2.connectedComponents(other.astype(np.uint8))
     reaching = np.zeros(count, np.bool_)
     reaching[parts[other & (far > 1)]] = True
