@@ -69,7 +69,7 @@ def test_a_shard_of_releases_holds_them_with_their_certificates_and_nothing_else
     assert held("by-two/a.tar") == made
     assert counts(released("in/a.tar", "one.tar", seed=5)) == (4, 0, 0)
     assert plan_tasks([Path("out")], Path("again")) == []
-    assert usual_jobs(plan_tasks([Path("in")], Path("out"))) == 1
+    assert usual_jobs(plan_tasks([Path("in")], Path("out")), DPPix(epsilon=1, block=8)) == 1
 
 
 def test_a_rerun_pays_for_what_is_missing_alone(photos: Path, ledger: Ledger) -> None:

@@ -126,7 +126,7 @@ def first_output(contents: bytes, given: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def _engine(contents: bytes) -> Engine:
-    return fastest(contents)(contents, threads=1)
+    return fastest(contents, 1)(contents, threads=1)
 
 
 JOBS: Final[dict[str, Callable[..., np.ndarray | list[np.ndarray]]]] = {

@@ -96,8 +96,8 @@ class Engine(ABC):
 
     @classmethod
     @abstractmethod
-    def check(cls, contents: bytes) -> None:
-        """Raise any error if the installed engine cannot prepare the network."""
+    def check(cls, contents: bytes, threads: int | None = None) -> None:
+        """Raise any error if the installed engine cannot prepare the network for so many threads."""
 
     @abstractmethod
     def __call__(self, image: Float32[np.ndarray, "1 c h w"]) -> list[Float32[np.ndarray, ...]]:
@@ -117,8 +117,8 @@ class OnnxRuntime(Engine):
         return find_spec("onnxruntime") is not None
 
     @classmethod
-    def check(cls, contents: bytes) -> None:
-        session(contents, _threads())
+    def check(cls, contents: bytes, threads: int | None = None) -> None:
+        session(contents, threads or _threads())
 
     def __call__(self, image: Float32[np.ndarray, "1 c h w"]) -> list[Float32[np.ndarray, ...]]:
         found = session(self._contents, self._threads or _threads())
@@ -215,7 +215,7 @@ class OpenCV(Engine):
         return True
 
     @classmethod
-    def check(cls, contents: bytes) -> None:
+    def check(cls, contents: bytes, threads: int | None = None) -> None:
         cv2.dnn.readNetFromONNX(np.frombuffer(contents, np.uint8))
 
     def __call__(self, image: Float32[np.ndarray, "1 c h w"]) -> list[Float32[np.ndarray, ...]]:
@@ -243,7 +243,7 @@ REFUSED: Final = "{name} refuses a network that OpenCV accepts ({error}), so Ope
 
 
 @lru_cache(maxsize=8)
-def fastest(contents: bytes) -> type[Engine]:
+def fastest(contents: bytes, threads: int | None = None) -> type[Engine]:
     """Return the first engine that is installed and can prepare a network, the contents of an ONNX file.
 
     One that cannot is passed over with one `InstallationWarning`, if another one can; else raises whatever
@@ -254,7 +254,7 @@ def fastest(contents: bytes) -> type[Engine]:
     failed = []
     for engine in others:
         try:
-            engine.check(contents)
+            engine.check(contents, threads)
         except UsageError:  # of a device that the user named
             raise
         except Exception as error:  # noqa: BLE001  whatever a broken package raises
@@ -264,7 +264,7 @@ def fastest(contents: bytes) -> type[Engine]:
         else:
             return engine
     if failed:
-        last.check(contents)
+        last.check(contents, threads)
     for text in failed:
         warnings.warn(text, InstallationWarning, stacklevel=2)
     return last

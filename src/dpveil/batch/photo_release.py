@@ -21,6 +21,7 @@ from dpveil.batch.tasks import KEEP_PAGES, RunSettings, Task
 from dpveil.core.certificate import Certificate
 from dpveil.errors import DPVeilError, LedgerError, NoRegion, OutputError
 from dpveil.io import make_folder
+from dpveil.io.jpeg import library
 from dpveil.io.reading import read_metadata
 from dpveil.release.payment import Budget, Payment
 from dpveil.release.plan import Plan, plan
@@ -131,6 +132,8 @@ class PhotoReleaser:
         """Draw and write a release, or record its error, or that it is there; return what ends the run."""
         choices = self.choices
         try:
+            if task.output.suffix.lower() in (".jpg", ".jpeg") and not choices.dry:
+                library()  # while another thread reads and plans the photo
             prepared = waiting()
             if isinstance(prepared, PlannedPhoto):
                 # Another run may have released the photo since: looked for before anything is paid.

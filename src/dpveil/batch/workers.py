@@ -25,10 +25,12 @@ from dpveil.batch.report import INTERRUPTED, RELEASED, UNSTARTED, Entry, Report,
 from dpveil.batch.tasks import RunSettings, Task
 from dpveil.core.rationals import keep_freed_memory
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
+from dpveil.mechanisms.method import Method
 from dpveil.processes import Child
 from dpveil.release.keys import SigningKey
 from dpveil.release.marking import Marker
 from dpveil.release.saving import remove_leftovers
+from dpveil.release.words import FACES
 
 TARGET: Final = "dpveil.batch.workers:serve"
 CHANNEL_ENDED: Final = (EOFError, OSError, ValueError, pickle.UnpicklingError)
@@ -109,8 +111,9 @@ def serve(channel: Any) -> None:
 MOST_JOBS: Final = 256  # more processes than this are a slip of the keyboard, not a machine
 DIED: Final = "the process that released it ended: it was killed, out of memory, or crashed on the photo"
 PHOTOS_EACH: Final = 64
+FACES_EACH: Final = 16
 BYTES_EACH: Final = 1 << 24
-"""Photos, and bytes of them, for which another process is worth its start, which takes two seconds."""
+"""Photos, those whose faces are drawn anew, and bytes, for which another process is worth half a second."""
 
 
 def ignore_release(*release: object) -> None:
@@ -124,11 +127,12 @@ def check_jobs(jobs: int) -> None:
         raise InvalidParameter("jobs", str(jobs), f"is not in 1..{MOST_JOBS}", hint="give one for each core")
 
 
-def usual_jobs(tasks: Sequence[Task]) -> int:
+def usual_jobs(tasks: Sequence[Task], method: Method) -> int:
     """Return how many processes are worth their start: at most one for each core."""
+    each = FACES_EACH if method.regions == FACES else PHOTOS_EACH
     size = sum(task.stamp[0] for task in tasks if task.stamp is not None)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, MOST_JOBS, max(len(tasks) // PHOTOS_EACH, size // BYTES_EACH)))
+    return max(1, min(cores, MOST_JOBS, max(len(tasks) // each, size // BYTES_EACH)))
 
 
 def pack_setup(choices: RunSettings, options: Mapping[str, str], see: Callable[..., object]) -> bytes:

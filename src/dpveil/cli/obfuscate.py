@@ -262,7 +262,7 @@ def obfuscate_command(
         names_of = say.first_and_count([show_path(path) for path in others], 3)
         voice.note(f"left out, as no photo, clip or document: {names_of}")
     cores, start = _cores_and_start(engine, context, tasks, out, dry=dry_run)
-    usual = 1 if getattr(method, "link", False) else cores or usual_jobs(photos)
+    usual = 1 if getattr(method, "link", False) else cores or usual_jobs(photos, method)
     many = min(jobs or usual, cores or MOST_JOBS, len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
     parts: list[Part | None] = []

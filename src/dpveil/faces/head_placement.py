@@ -141,14 +141,13 @@ def _skin(image: Image, seen: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h
     """
     like = np.zeros(seen.shape, np.float32)
     if seen.any() and not seen.all():
-        near = np.exp(-cv2.distanceTransform(seen.astype(np.uint8), cv2.DIST_L2, 3)[seen] / NEAR_FACE)
+        near = np.exp(-cv2.distanceTransform(seen.astype(np.uint8), cv2.DIST_L2, 3) / NEAR_FACE)
         rows = np.flatnonzero(~seen.all(axis=1))
-        above = np.argwhere(seen)[:, 0] < (rows[0] + rows[-1]) / 2
-        sure = np.where(above, ABOVE, 1) * near.astype(np.float64)
-        counts = sure > LEAST_SURE
-        lab, sure = lab_of(image[seen][counts].astype(np.float64)), sure[counts]
+        near[: (rows[0] + rows[-1] + 1) // 2] *= ABOVE
+        counts = np.flatnonzero(seen & (near > LEAST_SURE))
+        lab, sure = lab_of(image.reshape(-1, 3)[counts]), near.ravel()[counts].astype(np.float64)
         centre, known = skin_centre(lab, sure, grey=False)
-        like[tuple(np.argwhere(seen)[counts].T)] = known * near_skin(lab, centre) * sure
+        like.ravel()[counts] = known * near_skin(lab, centre) * sure
     return like
 
 
@@ -189,8 +188,8 @@ def _around(places: Iterable[Placed], method: FaceMethod) -> tuple[str, ...]:
 
 def _large(regions: Iterable[Region], photo: Photo, advice: str) -> tuple[str, ...]:
     """Return a note if the regions take a large share of the photo, with `advice`."""
-    replaced = hidden_pixels(regions, photo.height, photo.width)
-    reached = [share for share in SHARES if replaced.mean() * 100 >= share]
+    replaced = np.count_nonzero(hidden_pixels(regions, photo.height, photo.width))
+    reached = [share for share in SHARES if replaced * 100 >= share * photo.height * photo.width]
     return tuple(
         Note(REPLACED_NOTE.format(share=share) + advice, protect=PROTECT_HEAD) for share in reached[:1]
     )

@@ -57,6 +57,7 @@ HALO: Final = (1.6, 2.0)
 """The same up to which what a network shows beside a face moves with it in a clip: hair, ears and jaws do."""
 OUTLINE: Final = (0.3, 0.6)
 """Share of skin at the region's edge from which on a face begins there, and from which on it is whole."""
+OPAQUE: Final = 0.999  # alpha from which on less than half a level of the background is seen
 FINE: Final = HeadFrame(96)  # the frame in which the tone of a head is read
 Levels8 = UInt8[np.ndarray, "H W c"]
 Hidden = Bool[np.ndarray, "H W"]
@@ -242,7 +243,11 @@ def _put(out: Levels8, outside: Levels8, hidden: Hidden, group: Sequence[Part]) 
     boxes = [part.region.box if len(group) == 1 else part.room(*hidden.shape) for part in group]
     view, inner = _around(boxes, AROUND, *hidden.shape), _around(boxes, 0.0, *hidden.shape)
     known, hole = outside[view.slices], hidden[view.slices]
-    if hole.all():
+    parts = [part if len(group) == 1 or not part.inner else _before_others(part, hidden) for part in group]
+    shown = [_shown(part, outside, hidden) for part in parts]
+    if len(shown) == 1 and shown[0][1].min() > OPAQUE:  # no background is seen
+        filled = shown[0][2]
+    elif hole.all():
         filled = backdrop(group[-1].number, inner.h, inner.w)
         if known.shape[2] == 1:
             filled = cv2.cvtColor(filled, cv2.COLOR_RGB2GRAY)[..., None]
@@ -251,10 +256,7 @@ def _put(out: Levels8, outside: Levels8, hidden: Hidden, group: Sequence[Part]) 
         filled = background_in_hole(
             known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h), plain=plain
         )
-    for part in group:
-        box, alpha, face = _shown(
-            part if len(group) == 1 or not part.inner else _before_others(part, hidden), outside, hidden
-        )
+    for box, alpha, face in shown:
         own = filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w]
         both = cv2.blendLinear(face, np.ascontiguousarray(own), alpha, 1 - alpha).reshape(own.shape)
         own[...] = both
@@ -333,9 +335,8 @@ def paint_face(part: Part, at: Similarity, box: Box, *, cut: bool = False) -> tu
         missed = np.log((levels_of(wanted) + DARK) / (own + DARK))
         tint = np.exp(np.clip(missed - missed.mean(), -TINT, TINT)).astype(np.float32)
         levels = levels + share * (brought_to(levels, patch, tone) * tint - levels)
-    if (
-        part.region.box.y + part.region.box.h >= part.around.hidden.shape[0]
-    ):  # no clothes of the photo are seen
+    bottom = part.region.box.y + part.region.box.h
+    if bottom >= part.around.hidden.shape[0]:  # no clothes of the photo are seen
         alpha = planes[..., 0]
     else:
         neck = np.maximum(_column(at, box), hair[..., 0])
@@ -350,9 +351,8 @@ def _in_front(part: Part, face: Share, box: Box) -> Share:
     """
     if part.own is None:
         return np.ones_like(face)
-    hidden = (
-        np.ones((box.h, box.w), np.uint8) if part.region.mask is None else part.region.mask.astype(np.uint8)
-    )
+    mask = part.region.mask
+    hidden = np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8)
     own, (x, y) = np.zeros_like(hidden), (part.own.box.x - box.x, part.own.box.y - box.y)
     own[y : y + part.own.box.h, x : x + part.own.box.w] = 1 if part.own.mask is None else part.own.mask
     wide = max(1.0, BEFORE * part.unit)

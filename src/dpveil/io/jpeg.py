@@ -51,23 +51,13 @@ def read_blocks(
     """
     width, height = size
     factors = [(1, 1)] if len(components) == 1 else [(down, across) for _, across, down, _ in components]
-    tall, wide = factors[0]
-    planes = [
-        np.zeros(
-            (
-                -(-height * v // (BLOCK_SIDE * tall)),
-                -(-width * h // (BLOCK_SIDE * wide)),
-                BLOCK_SIDE,
-                BLOCK_SIDE,
-            ),
-            np.int16,
-        )
-        for v, h in factors
-    ]
+    tall, wide = (BLOCK_SIDE * factor for factor in factors[0])
+    counts = [(-(-height * v // tall), -(-width * h // wide)) for v, h in factors]
+    planes = [np.zeros((*count, BLOCK_SIDE, BLOCK_SIDE), np.int16) for count in counts]
     tables, numbers = np.zeros((SLOTS, BLOCK_SIDE, BLOCK_SIDE), np.uint16), np.zeros(SLOTS, np.int16)
     with _file(data) as name:
         parts = [*map(_pointer, planes), *[None] * (SLOTS - len(planes))]
-        read = _library().read_jpeg_dct(name.encode(), *parts, _pointer(tables), _pointer(numbers))
+        read = library().read_jpeg_dct(name.encode(), *parts, _pointer(tables), _pointer(numbers))
     if not read:
         raise PhotoError("the JPEG is damaged: its coefficients cannot be read", hint="get an intact copy")
     for numbers_ in (plane.reshape(-1, BLOCK_SIDE * BLOCK_SIDE) for plane in planes):
@@ -103,7 +93,7 @@ def jpeg_file(blocks: JpegBlocks, texts: Mapping[str, str] = NO_TEXTS) -> bytes:
         parts = [*map(_pointer, planes), *[None] * (SLOTS - len(planes))]
         about = (*map(_pointer, (size, sides, factors)), colours, len(planes))
         coding = (_pointer(np.stack(tables)), -1, _pointer(numbers), 0, None, None, None, *flags)
-        written = _library().write_jpeg_dct(None, name.encode(), *parts, *about, *coding)
+        written = library().write_jpeg_dct(None, name.encode(), *parts, *about, *coding)
         data = Path(name).read_bytes()
     if not written or not data:
         raise OutputError("the JPEG cannot be written", hint="write a PNG instead")
@@ -126,7 +116,8 @@ def _number_components(segments: bytes) -> bytes:
 
 
 @cache
-def _library() -> Any:
+def library() -> Any:
+    """Return libjpeg; loading it takes 0.03 s."""
     from jpeglib._bind import CJpegLib
 
     return CJpegLib._bind_lib(FASTEST if FASTEST in CJpegLib.versions() else "6b")

@@ -27,11 +27,13 @@ FINE: Final = 2.5  # standard deviation, in pixels, that a Gaussian keeps in a d
 LARGEST_SIDE: Final = 128
 """Longer side, in pixels, of a picture in which chroma is averaged; larger ones are downscaled, for what is
 subsampled and averaged has little detail."""
+Mask = Bool[np.ndarray, "h w"]
+Image = UInt8[np.ndarray, "h w c"]
+Planes = Float32[np.ndarray, "h w 3"]
+Plane = Float32[np.ndarray, "h w"]
 
 
-def chroma_beside(
-    blocks: JpegBlocks, regions: Sequence[Region], hidden: Bool[np.ndarray, "h w"]
-) -> Bool[np.ndarray, "h w"]:
+def chroma_beside(blocks: JpegBlocks, regions: Sequence[Region], hidden: Mask) -> Mask:
     """Return which pixels beside the regions, which are `hidden`, have a chroma that follows from them.
 
     There are none where regions have grown to blocks of chroma; blocks of luma are smaller.
@@ -40,9 +42,7 @@ def chroma_beside(
     return np.asarray(blocks.chroma_of(before) & ~hidden)
 
 
-def keep_blocks(
-    photo: Photo, image: UInt8[np.ndarray, "h w c"], regions: Sequence[Region]
-) -> tuple[UInt8[np.ndarray, "h w c"], JpegBlocks | None]:
+def keep_blocks(photo: Photo, image: Image, regions: Sequence[Region]) -> tuple[Image, JpegBlocks | None]:
     """Return an image drawn for a JPEG, and the photo's blocks that hold nothing of its regions.
 
     Beside the regions, chroma that follows from them becomes that of what is near and as light. No blocks of
@@ -64,12 +64,7 @@ def keep_blocks(
 
 
 def recolour(
-    image: UInt8[np.ndarray, "h w 3"],
-    known: Bool[np.ndarray, "h w"],
-    wanted: Bool[np.ndarray, "h w"],
-    luma: Float32[np.ndarray, "h w"],
-    *,
-    skin: Float32[np.ndarray, "h w"] | None = None,
+    image: UInt8[np.ndarray, "h w 3"], known: Mask, wanted: Mask, luma: Plane, *, skin: Plane | None = None
 ) -> None:
     """Give the `wanted` pixels of an image this luma, and the chroma of what is `known` near them.
 
@@ -78,10 +73,11 @@ def recolour(
     """
     if not wanted.any():
         return
-    levels = image.astype(np.float32) * known[..., None]
+    mask = known.astype(np.uint8)
+    levels = cv2.transform(cv2.copyTo(image, mask).astype(np.float32), TO_YCC)
     there = (known | wanted).astype(np.float32)
-    y = np.where(known, levels @ TO_YCC[0], luma) * there  # of hidden pixels, luma is not to be used either
-    both = np.dstack([known.astype(np.float32), levels @ TO_YCC[1:].T])
+    y = np.where(known, levels[..., 0], luma) * there  # of hidden pixels, luma is not to be used either
+    both = cv2.merge([mask.astype(np.float32), *cv2.split(levels)[1:]])
     ratio = min(1.0, LARGEST_SIDE / max(known.shape))
     light = y
     if ratio < 1:
@@ -89,59 +85,64 @@ def recolour(
         light, there, both = (cv2.resize(p, size, interpolation=cv2.INTER_AREA) for p in (y, there, both))
         light = np.asarray(light / np.maximum(there, np.float32(1e-6)))
         skin = None if skin is None else cv2.resize(skin, size, interpolation=cv2.INTER_AREA)
-    sums = _as_light(light, both)
+    count, *colours = _as_light(light, both)
     if skin is not None:
-        sums += _of_skin(light, both, skin)
-    chroma = sums[..., 1:] / (sums[..., :1] + np.float32(1e-9))
-    blue, red = cv2.split(cv2.resize(chroma, known.shape[::-1], interpolation=cv2.INTER_LINEAR))
-    rgb = cv2.merge([y + 1.402 * red, y - 0.344136286 * blue - 0.714136286 * red, y + 1.772 * blue])
-    image[wanted] = np.clip(np.rint(rgb[wanted]), 0, 255).astype(np.uint8)
+        more, *others = _of_skin(light, both, skin)
+        count, colours = count + more, [a + b for a, b in zip(colours, others, strict=True)]
+    chroma = cv2.merge([colour / (count + np.float32(1e-9)) for colour in colours])
+    blue, red = cv2.resize(chroma, known.shape[::-1], interpolation=cv2.INTER_LINEAR)[wanted].T
+    y = y[wanted]
+    rgb = np.stack([y + 1.402 * red, y - 0.344136286 * blue - 0.714136286 * red, y + 1.772 * blue], axis=1)
+    image[wanted] = np.clip(np.rint(rgb), 0, 255).astype(np.uint8)
 
 
-def _of_skin(
-    light: Float32[np.ndarray, "h w"], both: Float32[np.ndarray, "h w 3"], skin: Float32[np.ndarray, "h w"]
-) -> Float32[np.ndarray, "h w 3"]:
-    """Return how much pixels may be skin by their lightness, and the chroma that it has in that light."""
-    total = float((skin * both[..., 0]).sum())
+def _of_skin(light: Plane, both: Planes, skin: Plane) -> tuple[Plane, Plane, Plane]:
+    """Return how much pixels may be skin by their lightness, and this times the chroma in that light."""
+    known, blue, red = cv2.split(both)
+    total = float((skin * known).sum())
     if total < 1:
-        return np.zeros_like(both)
-    mean = float((skin * light * both[..., 0]).sum()) / total
-    spread = SPREAD * float(np.sqrt((skin * both[..., 0] * (light - mean) ** 2).sum() / total)) + ALIKE
-    chroma = (skin[..., None] * both[..., 1:]).sum(axis=(0, 1)) / total
-    worth = SKIN * np.exp(-0.5 * ((light - mean) / spread) ** 2)
-    fainter = np.sqrt(np.maximum(light, 0) / max(mean, 1.0))  # of highlights, less than in proportion
-    return np.asarray(np.dstack([worth, (worth * fainter)[..., None] * chroma]), np.float32)
+        return np.zeros_like(light), np.zeros_like(light), np.zeros_like(light)
+    mean = float((skin * light * known).sum()) / total
+    spread = SPREAD * float(np.sqrt((skin * known * (light - mean) ** 2).sum() / total)) + ALIKE
+    worth = np.float32(SKIN) * np.exp(-0.5 * ((light - np.float32(mean)) / np.float32(spread)) ** 2)
+    fainter = worth * np.sqrt(np.maximum(light, 0) / np.float32(max(mean, 1.0)))  # of highlights, less
+    blue, red = (fainter * np.float32((skin * colour).sum() / total) for colour in (blue, red))
+    return worth, blue, red
 
 
-def _as_light(
-    light: Float32[np.ndarray, "h w"], both: Float32[np.ndarray, "h w 3"]
-) -> Float32[np.ndarray, "h w 3"]:
+def _as_light(light: Plane, both: Planes) -> tuple[Plane, Plane, Plane]:
     """Return how much is known near each pixel that is as light, and this times the chroma for its lightness.
 
     Chroma is linear in lightness near each pixel (guided filter: He, Sun & Tang 2010).
     """
-    own = both[..., 0] * light
-    planes = np.dstack([both, own, own * light, light[..., None] * both[..., 1:]])
-    sums = np.sum([worth * _blur(planes, sigma) for sigma, worth in NEAR], axis=0)
-    count = sums[..., :1] + np.float32(1e-9)
-    blue_red, mean, square, product = np.split(sums[..., 1:] / count, (2, 3, 4), axis=2)
+    known, *colours = cv2.split(both)
+    own = known * light
+    planes = cv2.merge([*cv2.split(both), own, own * light, *(light * colour for colour in colours)])
+    near, *farther = (np.float32(worth) * _blur(planes, sigma) for sigma, worth in NEAR)
+    count, *means = cv2.split(sum(farther, near))
+    count += np.float32(1e-9)
+    blue, red, mean, square, lit_blue, lit_red = (plane / count for plane in means)
     variance = np.maximum(square - mean * mean, 0)
-    off, deviation = light[..., None] - mean, np.sqrt(variance)
+    off, deviation = light - mean, np.sqrt(variance)
     most = LIMIT[0] * deviation + LIMIT[1]
-    slope = (product - mean * blue_red) / (variance + NOISE)
     worth = count * np.exp(-0.5 * (off / (deviation + ALIKE)) ** 2)
-    return np.asarray(np.dstack([worth, worth * (blue_red + slope * np.clip(off, -most, most))]))
+    away = np.clip(off, -most, most) / (variance + NOISE)
+    blue, red = (
+        worth * (colour + (lit - mean * colour) * away) for colour, lit in ((blue, lit_blue), (red, lit_red))
+    )
+    return worth, blue, red
 
 
 def _blur(planes: Float32[np.ndarray, "h w c"], sigma: float) -> Float32[np.ndarray, "h w c"]:
     """Return planes after a Gaussian, which is taken in smaller ones as far as that shows nothing."""
-    height, width, count = planes.shape
+    height, width = planes.shape[:2]
     part = max(1, round(sigma / FINE))
     if part == 1:
         return np.asarray(cv2.GaussianBlur(planes, (0, 0), sigma))
     rows, columns = -(-height // part), -(-width // part)
-    whole = np.pad(planes, ((0, rows * part - height), (0, columns * part - width), (0, 0)))
-    small = whole.reshape(rows, part, columns, part, count).mean(axis=(1, 3))
-    small = cv2.GaussianBlur(small, (0, 0), sigma / part).reshape(small.shape)
+    down, right = rows * part - height, columns * part - width
+    whole = cv2.copyMakeBorder(planes, 0, down, 0, right, cv2.BORDER_CONSTANT)
+    small = cv2.resize(whole, (columns, rows), interpolation=cv2.INTER_AREA)
+    small = cv2.GaussianBlur(small, (0, 0), sigma / part)
     large = cv2.resize(small, (columns * part, rows * part), interpolation=cv2.INTER_LINEAR)
     return np.asarray(large[:height, :width])

@@ -45,15 +45,15 @@ AS_IT_IS: Final = ColourMatch(1.0, 255.0)  # no change
 def match_of(outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"]) -> ColourMatch:
     """Return the match to the pixels that are not hidden; the identity if they are few."""
     step = max(1, int((hidden.size / SAMPLES) ** 0.5))
-    seen = outside[::step, ::step][~hidden[::step, ::step]].astype(np.int16)
-    if len(seen) < 256:
+    few, seen = np.ascontiguousarray(outside[::step, ::step]), ~hidden[::step, ::step]
+    highest, lowest = (one[seen] for one in (_most(few), ~_most(~few)))
+    if len(highest) < 256:
         return AS_IT_IS
-    most = len(seen) > 0.5 * hidden[::step, ::step].size
-    bright = quantile(_most(seen), 0.98) + BRIGHT if most else 255.0
-    if seen.shape[1] == 1:
+    bright = quantile(highest, 0.98) + BRIGHT if len(highest) > 0.5 * seen.size else 255.0
+    if few.shape[2] == 1:
         return ColourMatch(1.0, bright)
     low, high = GREY
-    colourful = quantile(_most(seen) + _most(-seen), 0.99)
+    colourful = quantile(highest - lowest, 0.99)
     return ColourMatch(min(1.0, max(0.0, (colourful - low) / (high - low))), bright)
 
 

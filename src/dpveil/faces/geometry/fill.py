@@ -26,12 +26,13 @@ ALIKE: Final = 40.0
 """Levels by which the mirrored background may differ from a smooth one: no more than texture."""
 NEAR: Final = 0.12
 """How far from its edge a hole shows what is mirrored, relative to its size: seams would show inside."""
+Image = UInt8[np.ndarray, "h w c"]
+Hole = Bool[np.ndarray, "h w"]
+Plane = Float32[np.ndarray, "h w"]
 Picture = Float32[np.ndarray, "h w c"]
 
 
-def fill(
-    known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box | None = None
-) -> UInt8[np.ndarray, "H W c"]:
+def fill(known: Image, hole: Hole, part: Box | None = None) -> UInt8[np.ndarray, "H W c"]:
     """Return `part` of the image `known`, or all of it, with every pixel of `hole` filled from the others.
 
     No pixel under the hole is read. The hole is inpainted at low resolution (Telea 2004), smoothed, and
@@ -67,9 +68,7 @@ def fill(
     return np.asarray(filled, np.uint8).reshape(part.h, part.w, -1)
 
 
-def _shrunk(
-    image: np.ndarray, weight: Float32[np.ndarray, "H W"], longer: int
-) -> tuple[Picture, Float32[np.ndarray, "h w"]]:
+def _shrunk(image: np.ndarray, weight: Float32[np.ndarray, "H W"], longer: int) -> tuple[Picture, Plane]:
     """Return the downscaled mean of the known pixels (`image` is 0 elsewhere), and their share per pixel."""
     height, width = weight.shape
     ratio = min(1.0, longer / max(height, width))
@@ -82,7 +81,7 @@ def _shrunk(
     return mean * _planes((part >= SOME).astype(np.float32), sums), part
 
 
-def _planes(plane: Float32[np.ndarray, "h w"], like: np.ndarray) -> Picture:
+def _planes(plane: Plane, like: np.ndarray) -> Picture:
     """Return a plane as often as a picture has channels: faster than by broadcasting."""
     return np.asarray(cv2.merge([plane] * like.shape[2])).reshape(like.shape)
 
@@ -93,7 +92,7 @@ def _read(start: float, end: float, size: int) -> slice:
     return slice(max(0, math.floor(start) - more), min(size, math.ceil(end) + more))
 
 
-def _smoothed(small: Picture, empty: Bool[np.ndarray, "h w"]) -> Picture:
+def _smoothed(small: Picture, empty: Hole) -> Picture:
     """Return the inpainted image with the hole blurred against streaks, more so deeper inside it."""
     deep = cv2.distanceTransform(empty.astype(np.uint8), cv2.DIST_L2, 3)
     out = small
@@ -104,7 +103,7 @@ def _smoothed(small: Picture, empty: Bool[np.ndarray, "h w"]) -> Picture:
     return np.asarray(out, np.float32)
 
 
-def _met(large: Picture, fine: Picture, weight: Float32[np.ndarray, "h w"]) -> Picture:
+def _met(large: Picture, fine: Picture, weight: Plane) -> Picture:
     """Return the filling shifted, near the hole's edge, by its difference from the known pixels there."""
     missed = (fine - large) * _planes(weight, fine)
     spread = cv2.GaussianBlur(weight, (0, 0), REACH / 2)
@@ -116,7 +115,7 @@ def _met(large: Picture, fine: Picture, weight: Float32[np.ndarray, "h w"]) -> P
 
 
 def background_in_hole(
-    known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box, *, plain: bool = False
+    known: Image, hole: Hole, part: Box, *, plain: bool = False
 ) -> UInt8[np.ndarray, "H W c"]:
     """Return `part` of an image with every pixel of `hole` filled from the others; none under it is read.
 
@@ -154,7 +153,7 @@ def background_in_hole(
     return np.asarray(np.rint(smooth + share[..., None] * (there - smooth)), np.uint8)
 
 
-def _way_back(hole: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w 2"]:
+def _way_back(hole: Hole) -> Float32[np.ndarray, "h w 2"]:
     """Return the way (rows, columns) from each pixel to the nearest that is not in the hole, smoothed."""
     mask = hole.astype(np.uint8)
     _, labels = cv2.distanceTransformWithLabels(mask, cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL)

@@ -31,15 +31,14 @@ EDGES: Final = 0.97  # quantile of detail that edges decide, by which sharpness 
 NEAREST: Final = 12  # least width of these surroundings, in pixels: those next to what is hidden do not count
 BLURS: Final = (0.45, 0.6, 0.75, 0.9, 1.2, 1.6, 2.1, 2.8)
 """Standard deviations of the blur of a face that is sharper than the photo, in pixels."""
+Photo = UInt8[np.ndarray, "H W c"]
+Hidden = Bool[np.ndarray, "H W"]
+Face = UInt8[np.ndarray, "h w c"]
+Levels = Float32[np.ndarray, "h w c"]
+Share = Float32[np.ndarray, "h w"]
 
 
-def add_grain(
-    face: UInt8[np.ndarray, "h w c"],
-    shown: Float32[np.ndarray, "h w"],
-    box: Box,
-    outside: UInt8[np.ndarray, "H W c"],
-    hidden: Bool[np.ndarray, "H W"],
-) -> UInt8[np.ndarray, "h w c"]:
+def add_grain(face: Face, shown: Share, box: Box, outside: Photo, hidden: Hidden) -> Face:
     """Return the levels of a face in a region's box with the grain that the photo has around it.
 
     `shown` is the alpha of the face. No pixel under `hidden` is read; the pattern is the same in every
@@ -56,13 +55,7 @@ def add_grain(
     return np.clip(np.rint(face + noise[..., None]), 0, 255).astype(np.uint8)
 
 
-def match_sharpness(
-    levels: Float32[np.ndarray, "h w c"],
-    shown: Float32[np.ndarray, "h w"],
-    box: Box,
-    outside: UInt8[np.ndarray, "H W c"],
-    hidden: Bool[np.ndarray, "H W"],
-) -> Float32[np.ndarray, "h w c"]:
+def match_sharpness(levels: Levels, shown: Share, box: Box, outside: Photo, hidden: Hidden) -> Levels:
     """Return the levels of a face no sharper than the photo around it."""
     wanted = _around(box, outside, hidden, EDGES, BESIDE)
     out = levels
@@ -74,13 +67,7 @@ def match_sharpness(
     return np.asarray(out, np.float32)
 
 
-def _around(
-    box: Box,
-    outside: UInt8[np.ndarray, "H W c"],
-    hidden: Bool[np.ndarray, "H W"],
-    share: float,
-    wide: float = AROUND,
-) -> float | None:
+def _around(box: Box, outside: Photo, hidden: Hidden, share: float, wide: float = AROUND) -> float | None:
     """Return the detail around a box, in levels; None if little is seen."""
     more = max(NEAREST, round(wide * max(box.w, box.h)))
     rows = slice(max(0, box.y - more), box.y + box.h + more)

@@ -117,12 +117,13 @@ def _by_network(
     place = between(UNIT_FRAME, FINE, HeadFrame(1))
     face, shares = view.on(place, CROP, "face", skin=True)
     here = light.on(place, CROP)
-    photo = (outside / np.float32(127.5) - 1) * known[..., None]
-    shown = here.lit(face) / np.float32(127.5) - 1, 2 * shares - 1, 2 * here.skin[..., None] - 1
-    clean = (np.rint(outside) * known[..., None]).astype(np.uint8)
-    filled = np.where(known[..., None], clean, fill(clean, ~known)) / np.float32(127.5) - 1
-    planes = np.dstack([photo, known, _mask(region, fine, CROP.w), *shown, filled])
-    more, share, beside = network.light(planes)
+    seen_there = known.astype(np.uint8)
+    clean = cv2.copyTo(np.rint(outside).astype(np.uint8), seen_there)
+    whole = cv2.copyTo(clean, seen_there, fill(clean, ~known))
+    photo, lit, filled = (cv2.split(one / np.float32(127.5) - 1) for one in (outside, here.lit(face), whole))
+    shown = [*lit, 2 * shares[..., 0] - 1, 2 * here.skin - 1, *filled]
+    planes = [*(plane * known for plane in photo), known, _mask(region, fine, CROP.w), *shown]
+    more, share, beside = network.light(np.array(planes, np.float32).transpose(1, 2, 0))
     pose = replace(place.inverse, x=place.inverse.x - CROP.x, y=place.inverse.y - CROP.y)
     return Light(pose, here.gain * np.exp(more), here.skin, share, beside)
 

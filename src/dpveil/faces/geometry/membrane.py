@@ -33,12 +33,14 @@ TINT: Final = 0.15
 """Largest deviation of one channel's correction from that of all, as a logarithm: wood and a red shirt are no
 skin."""
 Rim = Float32[np.ndarray, "n 3"]
+Mask = Bool[np.ndarray, "h w"]
+Weights = Float64[np.ndarray, " n"]
+Levels = Float32[np.ndarray, "h w 3"]
+Colours = Float64[np.ndarray, "n 3"]
 Plane = Float32[np.ndarray, "h w"]
 
 
-def skin_centre(
-    lab: Float64[np.ndarray, "n 3"], sure: Float64[np.ndarray, " n"], *, grey: bool
-) -> tuple[Float64[np.ndarray, " 3"], Float64[np.ndarray, " n"]]:
+def skin_centre(lab: Colours, sure: Weights, *, grey: bool) -> tuple[Float64[np.ndarray, " 3"], Weights]:
     """Return the CIE Lab of skin among colours, a robust centre (Welsch), and how like skin each colour is.
 
     `sure` says how likely each is to be skin by its place; in a `grey` photo only lightness counts.
@@ -50,14 +52,16 @@ def skin_centre(
         return np.array(TYPICAL[0]), like
     counts = counts[:: max(1, len(counts) // SAMPLES)]
     lab, weight = lab[counts], weight[counts]
-    centre = np.array([_median(part, weight) for part in lab.T])
+    scale = np.array([LIKE_CENTRE[0], LIKE_CENTRE[1], LIKE_CENTRE[1]])
+    lab = lab / scale
+    centre, half = np.array([_median(part, weight) for part in lab.T]), 0.5 * (lab * lab).sum(axis=1)
     for _ in range(ROUNDS):
-        near = weight * np.maximum(_near(lab, centre, *LIKE_CENTRE), 1e-9)
+        near = weight * np.maximum(np.exp(lab @ centre - half - 0.5 * centre @ centre), 1e-9)
         centre = near @ lab / near.sum()
-    return centre, like
+    return centre * scale, like
 
 
-def skin_weights(rim: Rim, sure: Float64[np.ndarray, " n"], *, grey: bool) -> Float64[np.ndarray, " n"]:
+def skin_weights(rim: Rim, sure: Weights, *, grey: bool) -> Weights:
     """Return the weight of each pixel at a rim, 0 to 1: how near its colour is to the centre of its skin.
 
     `rim` are sRGB levels, and `sure` says how likely each pixel is to be skin by its place.
@@ -70,17 +74,13 @@ def skin_weights(rim: Rim, sure: Float64[np.ndarray, " n"], *, grey: bool) -> Fl
     return np.asarray(np.minimum(like / max(own, 1e-6), 1) * near_skin(lab, centre))
 
 
-def near_skin(lab: Float64[np.ndarray, "n 3"], centre: np.ndarray) -> Float64[np.ndarray, " n"]:
+def near_skin(lab: Colours, centre: np.ndarray) -> Weights:
     """Return how near colours are to the centre of one person's skin, 0 to 1."""
     return np.asarray(_near(lab, centre, *(WIDER * part for part in LIKE_CENTRE)))
 
 
 def rim_gain(
-    inside: Bool[np.ndarray, "h w"],
-    rim: Bool[np.ndarray, "h w"],
-    face: Float32[np.ndarray, "h w 3"],
-    outside: Float32[np.ndarray, "h w 3"],
-    weights: Float64[np.ndarray, " n"],
+    inside: Mask, rim: Mask, face: Levels, outside: Levels, weights: Weights
 ) -> Float64[np.ndarray, "h w 3"]:
     """Return the smoothest logarithm of a gain with which a face meets the skin `outside` at the rim."""
     ratio = np.log((outside[rim] + DARK) / (face[rim] + DARK)).astype(np.float64)
@@ -91,14 +91,8 @@ def rim_gain(
 
 
 def continue_skin(
-    inside: Bool[np.ndarray, "h w"],
-    rim: Bool[np.ndarray, "h w"],
-    shown: Bool[np.ndarray, "h w"],
-    face: Float32[np.ndarray, "h w 3"],
-    outside: Float32[np.ndarray, "h w 3"],
-    weights: Float64[np.ndarray, " n"],
-    band: float,
-) -> tuple[Float32[np.ndarray, "h w 3"], Plane]:
+    inside: Mask, rim: Mask, shown: Mask, face: Levels, outside: Levels, weights: Weights, band: float
+) -> tuple[Levels, Plane]:
     """Return a face whose skin goes on from that at the `rim` of its region, and the share of skin, 0 to 1.
 
     Farther than `band` pixels `inside`, levels are the face's. Nearer, they are the smoothest between these
@@ -124,8 +118,8 @@ def continue_skin(
 
 
 def _harmonic(
-    both: Bool[np.ndarray, "h w"],
-    rim: Bool[np.ndarray, "h w"],
+    both: Mask,
+    rim: Mask,
     held: Float64[np.ndarray, "k n"],
     values: Float64[np.ndarray, "n c"],
     slack: Float64[np.ndarray, " k"],
@@ -168,24 +162,26 @@ def _harmonic(
     return wanted
 
 
-def may_be_skin(lab: Float64[np.ndarray, "n 3"], *, grey: bool = False) -> Bool[np.ndarray, " n"]:
+def may_be_skin(lab: Colours, *, grey: bool = False) -> Bool[np.ndarray, " n"]:
     """Return which colours may be those of skin; in a `grey` photo, by their lightness alone."""
     light, a, b = lab.T
-    looks = np.degrees(np.arctan2(b, a)), np.hypot(a, b), light
-    fits = [(one >= low) & (one <= high) for one, (low, high) in zip(looks, MAY_BE_SKIN, strict=True)]
-    return np.asarray(fits[2] if grey else np.logical_and.reduce(fits))
+    hue, chroma, lightness = MAY_BE_SKIN
+    fits = (light >= lightness[0]) & (light <= lightness[1])
+    if not grey:
+        square, (low, high) = a * a + b * b, np.tan(np.radians(hue))  # of acute angles
+        fits &= (a > 0) & (b >= low * a) & (b <= high * a)
+        fits &= (square >= chroma[0] ** 2) & (square <= chroma[1] ** 2)
+    return np.asarray(fits)
 
 
-def _like_skin(lab: Float64[np.ndarray, "n 3"], grey: bool) -> Float64[np.ndarray, " n"]:
+def _like_skin(lab: Colours, grey: bool) -> Weights:
     """Return how like the skin in photos colours are, 0 to 1."""
     typical, light, colour = TYPICAL
     near = _near(lab, typical, light, np.inf if grey else colour)
     return np.asarray(may_be_skin(lab, grey=grey) * np.maximum(near, 1e-6))
 
 
-def _near(
-    lab: Float64[np.ndarray, "n 3"], centre: np.ndarray | tuple[float, ...], light: float, colour: float
-) -> np.ndarray:
+def _near(lab: Colours, centre: np.ndarray | tuple[float, ...], light: float, colour: float) -> np.ndarray:
     away = (lab - centre) / (light, colour, colour)
     return np.asarray(np.exp(-0.5 * np.einsum("ij,ij->i", away, away)))
 
@@ -196,7 +192,7 @@ def _median(values: np.ndarray, weights: np.ndarray) -> float:
     return float(values[order][np.searchsorted(upto, upto[-1] / 2)])
 
 
-def lab_of(levels: np.ndarray) -> Float64[np.ndarray, "n 3"]:
+def lab_of(levels: np.ndarray) -> Colours:
     """Return the CIE Lab of sRGB levels, 0 to 255."""
     if not len(levels):  # OpenCV refuses empty arrays
         return np.zeros((0, 3))
@@ -206,7 +202,5 @@ def lab_of(levels: np.ndarray) -> Float64[np.ndarray, "n 3"]:
 
 def levels_of(lab: Float64[np.ndarray, " 3"]) -> Float64[np.ndarray, " 3"]:
     """Return the sRGB levels, 0 to 255, of a CIE Lab."""
-    return (
-        np.asarray(cv2.cvtColor(lab[None, None].astype(np.float32), cv2.COLOR_LAB2RGB)[0, 0], np.float64)
-        * 255
-    )
+    levels = cv2.cvtColor(lab[None, None].astype(np.float32), cv2.COLOR_LAB2RGB)
+    return np.asarray(levels[0, 0], np.float64) * 255

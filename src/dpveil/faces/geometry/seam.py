@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -30,6 +31,10 @@ BESIDE: Final = np.array(
 )  # weights of the pixels beside one
 WIDER: Final = ((0.02, 0.012), (0.05, 0.024))
 """Depths from which on that is blurred, and by how much. All three in units of UTKFace's crop."""
+Photo = UInt8[np.ndarray, "H W c"]
+Hidden = Bool[np.ndarray, "H W"]
+Face = UInt8[np.ndarray, "h w c"]
+Hole = Bool[np.ndarray, "h w"]
 Levels = Float32[np.ndarray, "h w c"]
 Share = Float32[np.ndarray, "h w"]
 
@@ -50,14 +55,8 @@ def fade_to_edge(shown: Share, region: Region, width: float, photo: tuple[int, i
 
 
 def shift_to_photo_levels(
-    face: UInt8[np.ndarray, "h w c"],
-    box: Box,
-    outside: UInt8[np.ndarray, "H W c"],
-    hidden: Bool[np.ndarray, "H W"],
-    unit: float,
-    *,
-    alike: bool = False,
-) -> UInt8[np.ndarray, "h w c"]:
+    face: Face, box: Box, outside: Photo, hidden: Hidden, unit: float, *, alike: bool = False
+) -> Face:
     """Return the levels of a head in a region's `box`, shifted near its edge to those that are seen there.
 
     `outside` is the photo with 0 under `hidden`; `unit` is the side of UTKFace's crop in pixels. If `alike`,
@@ -82,13 +81,7 @@ def shift_to_photo_levels(
     return shift_levels(face, enlarge, light, levels, share == 0, share == 255, unit * ratio, alike=alike)
 
 
-def continued_from_edge(
-    filled: UInt8[np.ndarray, "h w c"],
-    box: Box,
-    outside: UInt8[np.ndarray, "H W c"],
-    hidden: Bool[np.ndarray, "H W"],
-    unit: float,
-) -> UInt8[np.ndarray, "h w c"]:
+def continued_from_edge(filled: Face, box: Box, outside: Photo, hidden: Hidden, unit: float) -> Face:
     """Return the levels of a `box` in which what is seen beside hidden pixels goes on a little, and fades.
 
     Wrinkles, collars and strands that end at the edge would show where it is. `outside` is the photo with 0
@@ -111,7 +104,7 @@ def continued_from_edge(
     return np.asarray(cv2.add(filled, more, dtype=cv2.CV_8U)).reshape(filled.shape)
 
 
-def _change_at_edge(levels: Levels, hole: Bool[np.ndarray, "h w"], unit: float) -> Levels:
+def _change_at_edge(levels: Levels, hole: Hole, unit: float) -> Levels:
     """Return by how much levels in a hole change, so that those beside it go on."""
     known = (~hole).astype(np.float32)
     weight = cv2.filter2D(known, -1, BESIDE, borderType=cv2.BORDER_CONSTANT)
@@ -126,26 +119,26 @@ def _change_at_edge(levels: Levels, hole: Bool[np.ndarray, "h w"], unit: float) 
     of_rim = np.zeros((int(nearest.max()) + 1, levels.shape[2]), np.float32)
     of_rim[nearest[rim]] = missed
     change, inside = of_rim[nearest], hole.astype(np.float32)
-    within = change * inside[..., None]
+    within = cv2.merge([*cv2.split(change * inside[..., None]), inside])
     for depth, deviation in WIDER:
-        both = cv2.GaussianBlur(np.dstack([within, inside]), (0, 0), deviation * unit)
-        mean = both[..., :-1] / np.maximum(both[..., -1:], 1e-3)
-        change = np.where((deep > depth * unit)[..., None], mean, change)
+        *sums, count = cv2.split(cv2.GaussianBlur(within, (0, 0), deviation * unit))
+        mean = cv2.merge([one / np.maximum(count, 1e-3) for one in sums])
+        change = cv2.copyTo(mean, (deep > depth * unit).astype(np.uint8), change).reshape(levels.shape)
     share, fall = EDGE
     return np.asarray(share * np.exp(-deep / (fall * unit))[..., None] * change, np.float32)
 
 
 def shift_levels(
-    face: UInt8[np.ndarray, "H W c"],
+    face: Photo,
     enlarge: Callable[[np.ndarray], np.ndarray],
     light: Levels,
     levels: Levels,
-    known: Bool[np.ndarray, "h w"],
-    hole: Bool[np.ndarray, "h w"],
+    known: Hole,
+    hole: Hole,
     unit: float,
     *,
     alike: bool,
-) -> UInt8[np.ndarray, "H W c"]:
+) -> Photo:
     """Return a face shifted by what its smaller `levels` miss in a hole, for the `light` that is `known`.
 
     `enlarge` takes a change of the smaller picture to the size of the face.
@@ -158,13 +151,7 @@ def shift_levels(
 
 
 def _change_in_hole(
-    light: Levels,
-    levels: Levels,
-    known: Bool[np.ndarray, "h w"],
-    hole: Bool[np.ndarray, "h w"],
-    unit: float,
-    *,
-    alike: bool,
+    light: Levels, levels: Levels, known: Hole, hole: Hole, unit: float, *, alike: bool
 ) -> Levels | None:
     """Return by how much `levels` change in a hole, for the `light` that is `known`; None if by nothing."""
     window = np.ones((WINDOW, WINDOW), np.uint8)
@@ -175,10 +162,10 @@ def _change_in_hole(
     missed = light - _mean_around(levels, inside)  # what is seen may change fast: the nearest pixels alone
     weight = rim.astype(np.float32)
     if alike:
-        weight *= np.exp(-0.5 * (np.abs(missed).max(axis=2) / ALIKE) ** 2)
+        weight *= np.exp(-0.5 * (reduce(np.maximum, cv2.split(np.abs(missed))) / ALIKE) ** 2)
     missed = np.clip(missed, -MOST_SHIFT, MOST_SHIFT)
     wide, along = ALL
-    sums = cv2.GaussianBlur(np.dstack([missed * weight[..., None], weight]), (0, 0), along * unit)
+    sums = cv2.GaussianBlur(cv2.merge([*cv2.split(missed * weight[..., None]), weight]), (0, 0), along * unit)
     at = np.clip(cv2.distanceTransform((~known).astype(np.uint8), cv2.DIST_L2, 3) / (wide * unit), 0, 1)
     fade = np.asarray(1 - at * at * (3 - 2 * at), np.float32)[..., None]
     return np.asarray(sums[..., :-1] / np.maximum(sums[..., -1:], 1e-3) * fade)

@@ -55,6 +55,8 @@ ACROSS: Final = np.linspace(-1.2, 1.2, 241)  # columns of the model, from the pl
 EDGE: Final = (0.004, 0.020)
 """How far inside its outline a turned head begins to show, and the width of that soft edge."""
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)  # the identity
+Table = Float64[np.ndarray, "r a"]
+Row = Float64[np.ndarray, "_"]
 Picture = Shaped[np.ndarray, "s s 3"]
 Plane = Float32[np.ndarray, "_ _"]
 Crop = UInt8[np.ndarray, "s s 3"]
@@ -109,9 +111,7 @@ def landmarks_at(yaw: float) -> Points:
     return found
 
 
-def _surface(
-    rows: Float64[np.ndarray, " r"],
-) -> tuple[Float64[np.ndarray, "r a"], Float64[np.ndarray, "r a"]]:
+def _surface(rows: Row) -> tuple[Table, Table]:
     """Return x and z of the mean head at these rows, at each of `ANGLES`."""
     middle, high, wide = OUTLINE
     far = np.minimum(np.abs(rows - middle) / high, 1)
@@ -130,32 +130,38 @@ def _seen_at(x: np.ndarray, z: np.ndarray, yaw: float) -> np.ndarray:
 
 
 @lru_cache(maxsize=32)
-def _maps(turn: Turn, frame: Frame) -> tuple[Plane, Plane, Plane]:
+def _maps(turn: Turn, frame: Frame) -> tuple[np.ndarray, np.ndarray, Plane]:
     """Return where pixels of a turned head were before, in pixels of the frame, and how much of it shows.
 
-    Positions are `FINER` than pixels, as the far side is shown smaller than it was.
+    Positions are `FINER` than pixels, as the far side is shown smaller than it was, and of OpenCV's fixed
+    points.
     """
     before, after = math.radians(turn.own), math.radians(turn.wanted)
     table, inside = _columns(before, after)
     to = of_points(landmarks_at(after), np.array(FIVE))
-    side = FINER * frame.size
-    at = to.back(grid(Frame(side, frame.margin)).reshape(-1, 2)).reshape(side, side, 2)
-    across, down = _indices(ACROSS, at[..., 0] - MIDDLE), _indices(ROWS, at[..., 1])
+    along = grid(Frame(FINER * frame.size, frame.margin))[0, :, 0].astype(np.float32)
+    right, low = _affine(to.inverse.matrix, along, along[:, None])
+    across, down = _indices(ACROSS, right - np.float32(MIDDLE)), _indices(ROWS, low)
     column, deep = (
         cv2.remap(one, across, down, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         for one in (table, inside)
     )
-    source = np.stack([column + MIDDLE, at[..., 1]], axis=-1).reshape(-1, 2)
-    found = frame.pixels(of_points(landmarks_at(before), np.array(FIVE)).to(source)).astype(np.float32)
-    part = np.clip((deep - EDGE[0]) / EDGE[1], 0, 1)
+    part = np.clip((deep - np.float32(EDGE[0])) / np.float32(EDGE[1]), 0, 1)
     share = cv2.resize(part * part * (3 - 2 * part), (frame.size, frame.size), interpolation=cv2.INTER_AREA)
-    x, y = (np.ascontiguousarray(found[:, axis].reshape(side, side)) for axis in (0, 1))
-    return x, y, np.asarray(share, np.float32)
+    x, y = _affine(of_points(landmarks_at(before), frame.points()).matrix, column + np.float32(MIDDLE), low)
+    return *cv2.convertMaps(x, y, cv2.CV_16SC2), np.asarray(share, np.float32)
 
 
-def _indices(grid: Float64[np.ndarray, " n"], at: Float64[np.ndarray, "s s"]) -> Plane:
+def _affine(matrix: Float64[np.ndarray, "2 3"], x: Plane, y: Plane) -> tuple[Plane, Plane]:
+    """Return where an affine map takes positions."""
+    right, down = (a * x + (b * y + c) for a, b, c in matrix.tolist())
+    return right, down
+
+
+def _indices(grid: Float64[np.ndarray, " n"], at: Plane) -> Plane:
     """Return positions as indices of an even grid, with fractions."""
-    return np.asarray((at - grid[0]) / (grid[1] - grid[0]), np.float32)
+    first, second = grid[:2].tolist()
+    return np.asarray((at - np.float32(first)) * np.float32(1 / (second - first)), np.float32)
 
 
 @lru_cache(maxsize=128)
@@ -174,9 +180,7 @@ def _columns(before: float, after: float) -> tuple[Float32[np.ndarray, "r c"], F
     return (table, inside) if rightwards else (-table[:, ::-1], inside[:, ::-1])
 
 
-def _row(
-    old: Float64[np.ndarray, " a"], new: Float64[np.ndarray, " a"]
-) -> tuple[Float64[np.ndarray, " c"], Float64[np.ndarray, " c"]]:
+def _row(old: Row, new: Row) -> tuple[Row, Row]:
     """Return one row of `_columns`, for a turn towards the right.
 
     Of positions at one column, the one that is nearest to the camera has the least angle.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
@@ -32,6 +32,7 @@ OUTLINED: Final = (22, 28)
 """Yaw in degrees from which on the outline of the far cheek begins to show, and from which on it does."""
 SOFT: Final = 0.16  # width of its soft edge, relative to the half axes
 INWARD: Final = 0.66  # distance from its middle from which on hair, a collar or a shadow may reach into it
+OUTWARD: Final = 1.4  # distance beyond which nothing changes what is seen of the face
 BROWS: Final = (0.13, 0.52)  # first and last row of brows and eyes, in units of UTKFace's crop
 BESIDE: Final = 4
 """Pixels around a part that are read for it: those of interpolation and of the blur before it."""
@@ -41,6 +42,7 @@ BARE: Final = (0.95, 0.25)
 """Least alpha, and most hair, garment or neck of a pixel that shows the face itself."""
 Levels = Float32[np.ndarray, "_ _ _"]
 Share = Float32[np.ndarray, "_ _"]
+Plane = Float64[np.ndarray, "s s"]
 Step = Callable[[UInt8[np.ndarray, "h w c"]], UInt8[np.ndarray, "h w c"]]
 
 
@@ -77,17 +79,14 @@ class View:
         shown = np.ones(crop.shape[:2], np.float32)
         if turn is not None:
             crop, shown = turn.of(crop, frame)
-        x, y, a, b = SKIN
-        at = grid(frame)
-        far = np.hypot((at[..., 0] - x) / a, (at[..., 1] - y) / b)
         turned = float(np.clip((abs(yaw or 0) - OUTLINED[0]) / (OUTLINED[1] - OUTLINED[0]), 0, 1))
-        far_side = np.clip((at[..., 0] - x) / a / np.maximum(far, 0.1) * np.sign(yaw or 0), 0, 1) * turned
-        outline = 1 - turned + turned * shown
-        alpha = outline * step((1 + WIDER * (1 - far_side) - far) / SOFT + 0.5)
+        far, row, alpha = _ellipse(frame, turned * float(np.sign(yaw or 0)))
+        alpha = (1 - turned + turned * shown) * alpha
         none = np.zeros_like(alpha)
         view = cls(crop, alpha, none, none, none, between(UNIT_FRAME, frame, HeadFrame(1)), whole=False)
-        beside = np.abs(at - 0.5).max(axis=-1) < 0.5 + frame.margin - more / frame.unit
-        view.__dict__["face"] = beside * shown * step((1 - far) / SOFT + 0.5) * _bare(crop, far, at[..., 1])
+        face = view.__dict__["face"] = np.zeros_like(alpha)
+        part = slice(more, -more), slice(more, -more)
+        face[part] = (shown * step((1 - far) / SOFT + 0.5) * _bare(crop, far, row))[part]
         return view
 
     def after(self, steps: tuple[Step, ...]) -> View:
@@ -154,9 +153,7 @@ class View:
             levels = both[..., :3] / cv2.merge([np.maximum(both[..., 3], np.float32(1 / 255))] * 3)
         planes = np.zeros((box.h, box.w, 0), np.float32)
         if shares:
-            asked = cv2.merge([getattr(self, name)[part.slices] for name in shares]).reshape(
-                part.h, part.w, -1
-            )
+            asked = cv2.merge([getattr(self, name)[part.slices] for name in shares])
             planes = np.clip(_moved(asked, to, box.w, box.h, constant=True), 0, 1)
         return np.clip(levels, 0, 255), planes
 
@@ -184,24 +181,35 @@ class View:
         return self.on(place, Box(0, 0, size, size), *shares, skin=skin, near=near)
 
 
+@lru_cache(maxsize=16)
+def _ellipse(frame: Frame, turned: float) -> tuple[Plane, Plane, Share]:
+    """Return the distance of a crop's pixels from the ellipse's middle, 1 at its edge, their rows, and alpha.
+
+    `turned` says how much of the far side ends at the face's outline, from -1, its left, to 1.
+    """
+    x, y, a, b = SKIN
+    at = grid(frame)
+    far = np.hypot((at[..., 0] - x) / a, (at[..., 1] - y) / b)
+    far_side = np.clip((at[..., 0] - x) / a / np.maximum(far, 0.1) * turned, 0, 1)
+    return far, at[..., 1], step((1 + WIDER * (1 - far_side) - far) / SOFT + 0.5)
+
+
 def _within_outline(shown: Bool[np.ndarray, "h w"]) -> Share:
     """Return 1 in an outline, which is soft inwards, and 0 beyond it."""
     inner = cv2.erode(shown.astype(np.float32), np.ones((3, 3), np.uint8))
     return np.asarray(np.minimum(shown, cv2.GaussianBlur(inner, (0, 0), EDGE)), np.float32)
 
 
-def _bare(
-    crop: UInt8[np.ndarray, "s s 3"], far: Float64[np.ndarray, "s s"], row: Float64[np.ndarray, "s s"]
-) -> Share:
+def _bare(crop: UInt8[np.ndarray, "s s 3"], far: Plane, row: Plane) -> Share:
     """Return 0 where something else than skin, hair or a collar, reaches into a crop's ellipse, and else 1.
 
     `far` is the distance from the ellipse's middle, 1 at its edge; eyes and brows, by their `row`, stay.
     """
-    lab = lab_of(cv2.GaussianBlur(crop, (0, 0), 1.0).reshape(-1, 3))
-    middle = (far < INWARD).ravel()
-    centre, _ = skin_centre(lab[middle], np.ones(int(middle.sum())), grey=False)
-    other = (near_skin(lab, centre).reshape(far.shape) < 0.5) & (far > INWARD)
-    other &= (row < BROWS[0]) | (row > BROWS[1])
+    soft, other = cv2.GaussianBlur(crop, (0, 0), 1.0).reshape(-1, 3), np.zeros(far.shape, np.bool_)
+    middle = np.flatnonzero(far < INWARD)
+    beyond = np.flatnonzero((far > INWARD) & (far < OUTWARD) & ((row < BROWS[0]) | (row > BROWS[1])))
+    centre, _ = skin_centre(lab_of(soft[middle]), np.ones(len(middle)), grey=False)
+    other.ravel()[beyond] = near_skin(lab_of(soft[beyond]), centre) < 0.5
     count, parts = cv2.connectedComponents(other.astype(np.uint8))
     reaching = np.zeros(count, np.bool_)
     reaching[parts[other & (far > 1)]] = True

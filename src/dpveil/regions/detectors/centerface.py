@@ -70,8 +70,8 @@ class CenterFace(Detector):
     def _maps(self, image: UInt8[np.ndarray, "h w 3"]) -> list[Float[np.ndarray, "c r k"]]:
         height, width = image.shape[:2]
         down, right = -height % MULTIPLE, -width % MULTIPLE
-        padded = np.pad(image, ((0, down), (0, right), (0, 0)), mode="edge")
-        maps = self._net(cv2.dnn.blobFromImage(padded))
+        padded = cv2.copyMakeBorder(image, 0, down, 0, right, cv2.BORDER_REPLICATE)
+        maps = self._net(np.array(cv2.split(padded), np.float32)[None])
         cells = (height + down) // STRIDE, (width + right) // STRIDE
         if [output.shape for output in maps] != [(1, count, *cells) for count in PLANES]:
             raise RegionError("the network of CenterFace gave maps of another size", hint=REMEDY)
