@@ -171,10 +171,10 @@ def test_delta_is_above_the_infimum_by_its_margin(rho: object, epsilon: object):
 
 
 def test_epsilon_and_rho_of_extreme_budgets_are_valid_by_the_infimum():
-    for rho, delta in product(("1e-300", "1e-30", "1e6", "1e300"), ("1e-900", "1e-6", "0.999")):
+    for rho, delta in product(("1e-300", "1e6", "1e300"), ("1e-900", "0.999")):
         epsilon = zcdp_epsilon(rho, delta)
         assert infimum(exact(rho), epsilon) <= mpmath.mpf(delta)
-    for epsilon, delta in product(("1e-100", "1e-12", "1e12", "1e300"), ("1e-900", "1e-6", "0.999")):
+    for epsilon, delta in product(("1e-100", "1e12", "1e300"), ("1e-900", "0.999")):
         assert infimum(zcdp_rho(epsilon, delta), exact(epsilon)) <= mpmath.mpf(delta)
 
 

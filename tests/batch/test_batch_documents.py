@@ -438,8 +438,8 @@ def test_a_document_of_pages_that_pass_over_what_they_lack_is_publishable(
     both = {"regions": [Light(), Dark()]}
     report = released(scan, **both, if_none="others")
     assert (counts(report), len(report.no_region)) == ((3, 0, 0), 0)
-    assert "; no lights found on page 1: " in report.documents[0]
-    assert "; no shadows found on page 3: " in report.documents[0]
+    assert "; page 1: nothing was found for lights: " in report.documents[0]
+    assert "; page 3: nothing was found for shadows: " in report.documents[0]
     stated = parse_document(BESIDE.read_text())
     assert (stated.copies, stated.publishable, stated.strength) == ([], True, "strong")
     assert [page.certificate.passed_over for page in stated.pages] == [("lights",), (), ("shadows",)]

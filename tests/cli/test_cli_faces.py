@@ -27,6 +27,7 @@ from dpveil.regions.detectors.centerface import CenterFace
 from dpveil_train import train_pca
 
 needs_centerface = pytest.mark.skipif(not CenterFace.is_installed(), reason="needs dpveil install faces")
+FILL = ["--method", "fill"]
 SPENDING = ["--method", "dp-pix", "--epsilon", "20", "--block", "16", "--neighbourhood", "16"]
 
 
@@ -53,7 +54,7 @@ def spoken(capsys) -> tuple[dict, str]:
 
 @needs_centerface
 def test_faces_as_json_and_in_words(pair, capsys):
-    assert run(["faces", str(pair), "--json"]) == 0
+    assert run(["faces", str(pair), *FILL, "--json"]) == 0
     document, _ = spoken(capsys)
     assert list(document) == ["faces", "smallest", "doubtful"]
     boxes = [face["box"] for face in document["faces"]]
@@ -62,16 +63,16 @@ def test_faces_as_json_and_in_words(pair, capsys):
     assert [face["score"] for face in document["faces"]] == [f.score for f in expected]
     assert len(boxes) == 2
     assert boxes[0][0] < 250 < 550 < boxes[1][0]
-    assert run(["faces", str(pair)]) == 0
+    assert run(["faces", str(pair), *FILL]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith(f"face 2: {boxes[1][2]}×{boxes[1][3]} pixels at {boxes[1][0]},{boxes[1][1]}")
 
 
 @needs_centerface
 def test_settings_reach_the_detector(pair, capsys):
-    assert run(["faces", str(pair), "--json", "--margin", "0"]) == 0
+    assert run(["faces", str(pair), *FILL, "--json", "--margin", "0"]) == 0
     small = spoken(capsys)[0]["faces"][0]["box"]
-    assert run(["faces", str(pair), "--json", "--margin", "1", "--long-side", "640"]) == 0
+    assert run(["faces", str(pair), *FILL, "--json", "--margin", "1", "--long-side", "640"]) == 0
     large = spoken(capsys)[0]["faces"][0]["box"]
     assert large[2] > 2 * small[2]
     assert run(["faces", str(pair), "--json", "--threshold", "0.99"]) == 1
@@ -95,10 +96,9 @@ def test_no_face_is_exit_1_and_one_document(wall, tmp_path, capsys):
 @needs_centerface
 def test_the_preview_shows_every_box_and_is_not_overwritten(pair, tmp_path, capsys):
     preview = tmp_path / "numbered.png"
-    assert run(["faces", str(pair), "--preview", str(preview)]) == 0
+    assert run(["faces", str(pair), *FILL, "--preview", str(preview)]) == 0
     err = capsys.readouterr().err
     assert "keep it as private" in err
-    assert "to see what dpveil obfuscate replaces by default, add --method attributes" in err
     drawn = np.asarray(Image.open(preview))
     assert drawn.shape[:2] == (300, 1024)
     for face in Faces().detect(dpveil.read(pair)):
@@ -196,13 +196,13 @@ def test_a_run_says_how_many_in_which_photos_and_how_to_replace_them(shell: Shel
 
 @pytest.mark.usefixtures("doubtful")
 def test_faces_lists_and_draws_them(shell: Shell) -> None:
-    code, out, err = shell("faces", "in/c.png", "--margin", "0", "--preview", "p.png")
+    code, out, err = shell("faces", "in/c.png", *FILL, "--margin", "0", "--preview", "p.png")
     assert (code, out) == (0, "face 1: 20×30 pixels at 10,10, score 0.90\n")
     assert "may be a face, and is not hidden: 10×12 pixels at 60,20, score 0.17" in err
     drawn = np.asarray(Image.open("p.png"))
     times = drawn.shape[1] // 140
     assert (drawn[20 * times : 32 * times, 60 * times] == EDGE).all(axis=1).mean() > 0.8
-    document = json.loads(shell("faces", "in/c.png", "--margin", "0", "--json")[1])
+    document = json.loads(shell("faces", "in/c.png", *FILL, "--margin", "0", "--json")[1])
     assert document["doubtful"] == [
         {"box": [60, 20, 10, 12], "score": 0.17},
         {"box": [40, 60, 6, 6], "score": 0.1271},

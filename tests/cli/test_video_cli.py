@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ pytest.importorskip("av")
 
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip
 
+from dpveil.regions import faces as faces_file
+from dpveil.regions.detectors import Detector
 from dpveil.video import render_job
 from dpveil.video.render_job import folder_of
+from dpveil.video.verification import verify_clip
 
 Shell = Callable[..., tuple[int, str, str]]
 METHOD = ("--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "4")
@@ -273,6 +277,41 @@ def test_tracks_are_kept_and_linked_while_rendering(shell: Shell, clip: Path, tm
     assert (code, "--keep 7 is no track" in err) == (2, True)
     code, _, err = shell(*call, "--link", "1,2", "--link", "2,3")
     assert (code, "linked twice" in err) == (2, True)
+
+
+class Two(Detector):
+    """Sees the same two faces in every frame."""
+
+    name = "two"
+    threshold = Fraction(3, 10)
+
+    @classmethod
+    def is_installed(cls) -> bool:
+        return True
+
+    def __call__(self, image: np.ndarray, threshold: float) -> np.ndarray:
+        return np.array([[2, 6, 12, 14, 0.9], [28, 6, 12, 14, 0.8]])
+
+
+def test_numbers_of_faces_choose_who_stays_in_a_clip(
+    shell: Shell, clip: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faces_file, "choose", lambda name: Two())
+    told = document(shell("faces", "clip.mp4", "--preview", "people.png", "--json")[1])
+    assert [one["number"] for one in told["tracks"]] == [1, 2]
+    assert clip.with_name("people.png").is_file()
+    call = ("obfuscate", "clip.mp4", "--method", "fill", "--regions", "faces")
+    for option, shown in (("--except=2", [False, True]), ("--only=2", [True, False])):
+        out = f"{option}.mp4"
+        assert shell(*call, "--out", out, option)[0] == 0
+        certificate = verify_clip(clip.with_name(out)).certificate
+        assert certificate is not None
+        assert [track.visible for track in certificate.quote.tracks] == shown
+        assert len(document(shell(*call, "--out", out, option, "--json")[1])["skipped"]) == 1
+        assert shell(*call, "--out", out)[0] == 1
+    for wrong in (["--except", "3"], ["--only", "3"], ["--except", "1,2"], ["--only=1", "--regions", "text"]):
+        assert shell(*call, "--out", "wrong.mp4", *wrong)[0] == 1
+        assert not clip.with_name("wrong.mp4").exists()
 
 
 def test_no_file_replaces_another_of_the_same_command(shell: Shell, clip: Path, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_impossible_targets(tmp_path, replace):
     for name, problem in {
         "folder.png": "it is a folder",
         "missing/a.png": "no such folder",
-        "plain/a.png": "Not a directory",
+        "plain/a.png": "a file is where its folder would be",
         "n" * 300 + ".png": "name too long",
         "a\0b.png": "not a valid file name",
         "pipe.png": "not a regular file" if replace else "exists already",
@@ -260,7 +260,7 @@ def test_folders(tmp_path, monkeypatch):
     dio.make_folder(str(tmp_path / "a" / "b"))
     assert (tmp_path / "a" / "b").is_dir()
     (tmp_path / "plain").write_bytes(b"")
-    wrong = {"plain": "is not a folder", "plain/x": "Not a directory", "n" * 300: "too long"}
+    wrong = {"plain": "is not a folder", "plain/x": "a file is where", "n" * 300: "too long"}
     for name, problem in wrong.items():
         with pytest.raises(OutputError, match=problem):
             dio.make_folder(tmp_path / name)

@@ -212,7 +212,7 @@ def test_a_plan_says_by_what_each_region_is_replaced(client: Any) -> None:
     said = client.post("/page/plan", files=upload(photo(), settings)).json()["said"]
     assert said["by"] == ["a grey box", "a synthetic face"]
     assert said["cost"].startswith(
-        "2 regions are replaced: one by a grey box, one by a synthetic face. Nothing"
+        "2 places are replaced: one by a grey box, one by a synthetic face. Nothing"
     )
     assert said["price"] == "0 0 0 0/any-image"
     research = any("non-commercial" in terms for terms in terms_of([Attributes()]).values())

@@ -35,7 +35,7 @@ from dpveil.io.names import WRITTEN_AS, released_suffix, show_path
 from dpveil.io.reading import photo_error
 from dpveil.io.unreadable import Refused
 from dpveil.io.urls import objects
-from dpveil.io.writing import as_output_error, write_error
+from dpveil.io.writing import as_output_error, no_folder, write_error
 from dpveil.mechanisms.method import Method, Size
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.postprocessing import Step
@@ -168,7 +168,7 @@ def check_written(
         problem = f"{what} {show_path(path)} is the input itself, or an output"
         raise OutputError(problem, hint="choose another name")
     if not path.parent.is_dir():
-        raise write_error(path, FileNotFoundError(errno.ENOENT, ""))
+        raise no_folder(path)
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise write_error(path, PermissionError(errno.EACCES, ""))
     ours = replace and not path.is_dir()
@@ -209,6 +209,7 @@ NAMES: Final = ("keep", "number")  # how outputs are named
 DIGITS: Final = 15  # of a number in a name: two of a million photos have one number once in 2 000 runs
 ARGUMENTS: Final = {"out": "out", "names": "names", "format": "format"}
 WRITTEN: Final = {PDF, ".svg", *UNWRITTEN, *FORMATS}
+READ: Final = UNWRITTEN.union(FORMATS, ARCHIVES, [PDF])  # the suffixes of what is taken from folders
 SUFFIX_LIKE: Final = re.compile(r"\.[a-z]{3,4}")  # of a mistyped image format
 
 
@@ -296,15 +297,16 @@ def _into_a_file(
     else:
         fits, what = source is not None and may_be_document(source), "PDF"
     if source is None or not fits:
-        raise _misuse(f"{called} is the name of one {what}, and the inputs are not one")
+        other = "there are several inputs" if source is None else f"{show_path(source)} is none"
+        raise _misuse(f"{called} is the name of one {what}, and {other}")
     if picture and names == "number":
         problem = f"{called} is a file name, and {{names}} number would choose another"
-        raise _misuse(problem, "name a folder, or leave out {names}")
+        raise _misuse(problem, "name a folder, or add {names} keep")
     if picture and format_of(out) != (format_ or format_of(out)):
         problem = f"{called} is no name of a {format_} file, which {{format}} asks for"
         raise _misuse(problem, "leave out {format}, or name another file")
     if not is_folder(out.parent):
-        raise write_error(out, FileNotFoundError(errno.ENOENT, ""))
+        raise no_folder(out)
     if picture:
         return [Task(source, out, out.name)]
     _check_held(source, names, format_)
@@ -344,10 +346,18 @@ def _numbered_task(source: Path, relative: Path, out: Path, format_: str | None)
     return Task(source, out / name, name, numbered=True)
 
 
+def other_files(given: Iterable[Path], out: Path) -> list[Path]:
+    """Return the files in the input folders that are left out: texts and the like; not hidden ones, nor those
+    of dpveil.
+    """
+    folders = (start for start in given if not isinstance(start, Url) and is_folder(start))
+    files = (path for start in folders for path, _ in walk(start, real(out)))
+    return [path for path in files if path.suffix.lower() not in READ and not path.name.endswith(SUFFIX)]
+
+
 def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
-    suffixes = UNWRITTEN.union(FORMATS, ARCHIVES, [PDF])
     if isinstance(start, Url):
-        yield from _objects_below(start, out, suffixes)
+        yield from _objects_below(start, out, READ)
         return
     if not is_folder(start):
         yield start, Path(start.name)
@@ -355,7 +365,7 @@ def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
     for path, problem in walk(start, real(out)):
         leads_out = is_link(path) and not real(path).is_relative_to(real(start))
         own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX)
-        if problem or (path.suffix.lower() in suffixes and not own and not leads_out):
+        if problem or (path.suffix.lower() in READ and not own and not leads_out):
             yield path, path.relative_to(start)
 
 

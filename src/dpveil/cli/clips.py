@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from errno import ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -19,7 +18,7 @@ from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, OutputError, UsageError
 from dpveil.io.folders import VIDEOS, is_folder
 from dpveil.io.names import show_path
-from dpveil.io.writing import write_error
+from dpveil.io.writing import no_folder
 from dpveil.release.words import in_short
 
 if TYPE_CHECKING:
@@ -110,9 +109,9 @@ def check_different(named: Mapping[str, Path | None]) -> None:
             raise OutputError(f"{show_path(path)} is {other} and {name}", hint="give each its own name")
 
 
-def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, Any]:
+def plan_document(plan: VideoPlan, path: Path | None, sheet: Path | None) -> dict[str, Any]:
     return {
-        "plan": str(path),
+        "plan": None if path is None else str(path),
         "sheet": None if sheet is None else str(sheet),
         "frames": plan.facts.frames,
         "seconds": float(plan.facts.seconds),
@@ -183,7 +182,7 @@ def planned_clips(
             hint = f"end the name in one of {', '.join(CLIPS)}, or name a folder"
             raise UsageError(f"--out {show_path(out)}: a clip is released as a clip", hint=hint)
         if not is_folder(out.parent):
-            raise write_error(out, FileNotFoundError(ENOENT, ""))
+            raise no_folder(out)
         photos, clips = [], [Task(inputs[0], out, out.name)]
     else:
         tasks = plan_remote_tasks(inputs, out, names=names, format=format_, scan=scan)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, Final
 
 import typer.main
@@ -102,6 +103,9 @@ class Commands(TyperGroup):
         other = OTHERWISE.get(args[0])
         near = other if other in self.commands else nearest(args[0], self.commands)
         hint = f"did you mean {near}? " if near else ""
+        if Path(args[0]).exists():
+            near = f"obfuscate {show_path(args[0])} --out private{Path(args[0]).suffix}"
+            hint = f"did you mean {ctx.command_path} {near}? "
         raise UsageError(f"no such command {show_path(args[0])}", hint=f"{hint}see {ctx.command_path} --help")
 
 

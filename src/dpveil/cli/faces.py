@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from dpveil.cli import exits, say
+from dpveil.cli.clips import is_video_input, plan_document, tell_plan, tell_private
 from dpveil.cli.options import (
     NO_REGIONS,
     AsJson,
@@ -21,6 +22,7 @@ from dpveil.cli.options import (
     takes_method,
     takes_regions,
 )
+from dpveil.cli.progress import frames_bar
 from dpveil.cli.review import Shown, check_apart_from, draw_preview
 from dpveil.core.region import Region
 from dpveil.errors import DPVeilError
@@ -39,17 +41,13 @@ OTHERWISE: Final = (
     "these are the numbers of methods that replace heads; a method of pixels, such as dp-pix, numbers these"
     " faces in another order: name it with --method to see its numbers"
 )
-BOXES: Final = (
-    "the boxes are those that were detected; to see what dpveil obfuscate replaces by default, add"
-    " --method attributes"
-)
 
 
 @partial(takes_regions, faces_only=True)
 @partial(takes_method, free=True)
 def faces_command(
     context: typer.Context,
-    photo: Annotated[Path, typer.Argument(metavar="PHOTO", help="A photo.")],
+    photo: Annotated[Path, typer.Argument(metavar="PHOTO", help="A photo or clip.")],
     method: Method,
     preview: Annotated[
         Path | None,
@@ -60,24 +58,25 @@ def faces_command(
     json: AsJson = False,
     max_pixels: MaxPixels = 100_000_000,
 ) -> int:
-    """Find the faces of a photo, and number them for --only and --except of dpveil obfuscate.
+    """Find the faces of a photo or clip, and number them for --only and --except of dpveil obfuscate.
 
     \b
     Examples:
       dpveil faces group.jpg --preview numbered.png
-      dpveil faces group.jpg --method attributes --preview planned.png
+      dpveil faces group.jpg --method dp-pix --preview planned.png
+      dpveil faces clip.mp4 --preview people.png
 
-    With --method, or one of its options, the boxes are what would be replaced; without, they are those that
-    were detected, with their margin. Faces that --only or --except leaves are told apart. No budget is
+    The boxes are what would be replaced. Faces that --only or --except leaves are told apart. No budget is
     needed. Scores are between 0 and 1. A face without a box would stay visible: lower --threshold or
     --smallest, or give its box yourself. Exit code 1: no face was found.
     """
     finder = regions.faces()
     finder.prepare()
     check_apart_from([photo], {"--preview": preview}, replace=force)
-    detected = is_default(context)  # no method is named of which regions could be shown
+    if is_video_input(photo):
+        return _tell_tracks(photo, finder, method, preview, force=force, json=json)
     picture = read(photo, max_pixels=max_pixels)
-    look = _Look.at(picture, finder, method, detected=detected)
+    look = _Look.at(picture, finder, method, named=not is_default(context))
     if preview is not None:
         drawn = draw_preview(picture, [*look.doubtful, *look.kept, *look.found])
         write_together([(preview, encode(drawn, "png"))], replace=force)
@@ -89,8 +88,6 @@ def faces_command(
         (say.note if json else say.answer)(line)
     for text in finder.notes:
         say.note(f"warning: {text}")
-    if detected and preview is not None and look.found:
-        say.note(BOXES)
     say.note(not_searched(finder.kind, look.smallest))
     if look.otherwise:
         say.note(OTHERWISE)
@@ -99,6 +96,26 @@ def faces_command(
     for place in look.doubtful:
         say.note(f"may be a face, and is not hidden: {_place(place)}")
     return exits.DONE if look.found else exits.INCOMPLETE
+
+
+def _tell_tracks(
+    clip: Path, finder: Faces, method: Method, preview: Path | None, *, force: bool, json: bool
+) -> int:
+    # The numbers are those of tracks, each one person from where they are found to where they are lost.
+    from dpveil.video.make_plan import analyze
+    from dpveil.video.reading import open_clip
+    from dpveil.video.sheets import track_sheet, write_sheet
+
+    with frames_bar(quiet=json) as progress:
+        made = analyze(clip, method, regions=[finder], progress=progress)
+        if preview is not None:
+            write_sheet(preview, track_sheet(made, open_clip(clip)), replace=force)
+    if json:
+        say.document(plan_document(made, None, preview))
+    tell_plan(made, say.note if json else say.answer)
+    if preview is not None:
+        tell_private(preview)
+    return exits.DONE
 
 
 @dataclass(frozen=True)
@@ -117,31 +134,27 @@ class _Look:
     kept: Sequence[Shown] = ()
 
     @classmethod
-    def at(cls, photo: Photo, finder: Faces, method: Method, *, detected: bool) -> _Look:
-        """Return what is found: the regions that a method replaces, or the boxes that the detector gave.
-
-        The faces have the method's numbers.
+    def at(cls, photo: Photo, finder: Faces, method: Method, *, named: bool) -> _Look:
+        """Return what a method would replace, with its numbers; the detected boxes where it cannot replace
+        them, unless it was `named` or faces were chosen, which raises.
         """
         boxes = finder.detect(photo, method.order)
         found = [Shown(n, face.box, face.score) for n, face in enumerate(boxes, 1)]
         kept: list[Shown] = []
-        chosen = not detected or finder.only or finder.exclude or finder.likeness
+        placed: Sequence[Region] = [Region(face.box, score=face.score) for face in boxes]
         try:
-            placed = plan(photo, method, regions=finder).regions if found else ()
+            planned = plan(photo, method, regions=finder).regions if found else ()
         except DPVeilError:
-            if chosen:
+            if named or finder.only or finder.exclude or finder.likeness:
                 raise
-            placed = tuple(Region(face.box, score=face.score) for face in boxes)
-        if found and chosen:
-            numbers = {region.origin.number for region in placed}
-            stay = {one.origin.number: one.box for region in placed for one in region.kept}
-            kept = [replace(face, kept=True) for face in found if face.number not in numbers]
-            found = [face for face in found if face.number in numbers]
-            if not detected:
-                kept = [replace(face, box=stay.get(face.number, face.box)) for face in kept]
-                found = [Shown(r.origin.number or 1, r.box, r.score, r.mask) for r in placed]
+        else:
+            placed, numbers = planned, {region.origin.number for region in planned}
+            stay = {one.origin.number: one.box for region in planned for one in region.kept}
+            left = [face for face in found if face.number not in numbers]
+            kept = [replace(face, box=stay.get(face.number, face.box), kept=True) for face in left]
+            found = [Shown(r.origin.number or 1, r.box, r.score, r.mask) for r in planned]
         places = [Shown(None, r.box, r.score) for r in doubtful_places(photo, [finder], placed)]
-        other = detected and finder.detect(photo) != boxes
+        other = not named and finder.detect(photo) != boxes
         return cls(found, places, finder.smallest_in(photo), other, kept)
 
     def to_json(self) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from dpveil.accounting.meaning import check_strength_name
 from dpveil.batch.archive_inputs import PageSettings, parse_columns
 from dpveil.batch.report import Report, check_manifest, write_manifest
 from dpveil.batch.run import is_priced, release_all
-from dpveil.batch.tasks import RunSettings, Task
-from dpveil.cli import exits
+from dpveil.batch.tasks import RunSettings, Task, other_files
+from dpveil.cli import exits, say
 from dpveil.cli.clips import NO_CLIPS, ClipOptions, is_video_input, planned_clips, release_clips, takes_clips
 from dpveil.cli.command import options_of
 from dpveil.cli.key import keys
@@ -258,6 +258,9 @@ def obfuscate_command(
     _check_kept(tasks, choices)
     _check_written(manifest, review, tasks, choices, out)
     labelled = None if labels is None else Labels(labels, inputs, photos, out, new_points=new_points)
+    if labels is None and (others := other_files(inputs, out)):
+        names_of = say.first_and_count([show_path(path) for path in others], 3)
+        voice.note(f"left out, as no photo, clip or document: {names_of}")
     cores, start = _cores_and_start(engine, context, tasks, out, dry=dry_run)
     usual = 1 if getattr(method, "link", False) else cores or usual_jobs(photos)
     many = min(jobs or usual, cores or MOST_JOBS, len(photos))

@@ -137,6 +137,9 @@ def _option_of_others(option: str, name: str | None, command: str) -> UsageError
     from dpveil.core.registry import METHODS
 
     parameter = option.removeprefix("--").replace("-", "_")
+    if option.removeprefix("--") in METHODS:
+        hint = f"did you mean --method {option.removeprefix('--')}? See {command} --help"
+        return UsageError(f"there is no option {option}", hint=hint)
     owners = [each for each, kind in METHODS.usable() if parameter in options(kind)]
     if not owners:
         return None

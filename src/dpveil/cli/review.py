@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from dpveil.video.plan import VideoPlan
 
 
+FLAT: Final = 2  # width by height of a box from which it is one of a line of text
 LEAST: Final = 800  # least longer side of a preview in pixels: smaller photos are enlarged so that labels fit
 
 Place = tuple[int, int, int, int]
@@ -112,12 +113,16 @@ def _label(draw: ImageDraw.ImageDraw, face: Shown, place: Place, page: tuple[int
 
     number = "?" if face.number is None else f"{face.number}"
     score = "" if face.score is None else f"{face.score:.2f}"
-    left, top, right, _ = place
+    left, top, right, bottom = place
+    line_of_text = right - left > FLAT * (bottom - top)
     size = int(min(max(18, (right - left) / 4, max(page) / 60), max(page) / 30))
+    size = max(12, min(size, bottom - top)) if line_of_text else size
     big, small = ImageFont.load_default(size), ImageFont.load_default(max(12, size * 6 // 10))
     gap = size // 4
     wide = math.ceil(draw.textlength(number, big) + draw.textlength(score, small) + 3 * gap)
     x, y = max(0, min(left, page[0] - wide)), max(0, top - size - gap)
+    if line_of_text and left >= wide:  # above it are other lines
+        x, y = left - wide, max(0, (top + bottom - size - gap) // 2)
     draw.rectangle((x, y, x + wide, y + size + gap), fill=face.colour)
     draw.text((x + gap, y + size), number, font=big, fill=INK, anchor="ls")
     after = x + 2 * gap + draw.textlength(number, big)
@@ -207,19 +212,26 @@ def write_review(parts: Sequence[Part | None], report: Report, path: Path, *, an
     before = b"" if anew or not path.exists() else path.read_bytes().removesuffix(END)
     earlier = before[before.find(ARTICLE) :] if ARTICLE in before else b""
     shown = sorted((part for part in parts if part and part[1]), key=lambda part: part[0])
+    titles = {_title(part[1]) for part in shown}
+    articles = [ARTICLE + text for text in earlier.split(ARTICLE)[1:]]
+    articles = [text for text in articles if _title(text) not in titles]  # what was released again
     problems = [part[2] for part in parts if part and part[2]]
     problems += [f"{show_path(e.source)}: {e.failure.message}" for e in report.entries if e.failure]
     notes = "".join(f"<li>{html.escape(say.escape_controls(text))}</li>" for text in problems)
     template = files("dpveil.cli").joinpath("review.html").read_text(encoding="utf-8")
     page = Template(template).substitute(
-        count=count_noun(len(shown) + earlier.count(ARTICLE), "release"),
+        count=count_noun(len(shown) + len(articles), "release"),
         notes=f"<article><h2>Not shown below</h2><ol>{notes}</ol></article>" if notes else "",
     )
-    text = [page.encode("utf-8", "backslashreplace"), *(part[1] for part in shown), earlier, END]
+    text = [page.encode("utf-8", "backslashreplace"), *(part[1] for part in shown), *articles, END]
     write_together([(path, b"".join(text))], replace=True, private=True)
-    if (missing := len(report.skipped) - earlier.count(ARTICLE)) > 0:
+    if (missing := len(report.skipped) - len(articles)) > 0:
         on_it, photos = len(report.entries) - missing, count_noun(len(report.entries), "photo")
         say.note(f"{show_path(path)} shows {on_it} of {photos}: {missing} were released by an earlier run")
+
+
+def _title(article: bytes) -> bytes:
+    return article.partition(b"</h2>")[0]
 
 
 def _draw_frames(

@@ -114,7 +114,8 @@ def print_report(
 
 
 def _tell_counts(report: Report, voice: Voice) -> None:
-    what, count = _sources(report.entries), len(report.released)
+    sources, count = _sources(report.entries), len(report.released)
+    what = f"{len(report.entries):,} ({sources})" if " and " in sources else sources
     if report.dry:
         count = 0 if report.stopped == UNAFFORDABLE else len(report.priced)
     counts = {"failed": report.failed, "were released before": report.skipped, "not tried": report.untried}
@@ -141,7 +142,8 @@ def _noun(kind: str, count: int) -> str:
 
 
 def _counted(kinds: Mapping[str, int]) -> str:
-    return " and ".join(f"{count:,} {_noun(kind, count)}" for kind, count in kinds.items())
+    told = [f"{count:,} {_noun(kind, count)}" for kind, count in kinds.items()]
+    return " and ".join([", ".join(told[:-1]), told[-1]] if len(told) > 1 else told)
 
 
 def _sources(entries: Sequence[Entry]) -> str:
@@ -346,8 +348,8 @@ def costliest(promises: Sequence[Promise]) -> Promise | None:
 
 NON_COMMERCIAL: Final = "non-commercial"
 RESEARCH: Final = (
-    "licence: for non-commercial research only, as is a trained file that was used; --gallery heads and"
-    " --outside none do without"
+    "licence: for non-commercial research only, as is a file that was used (-v names it); for any use,"
+    " release with --gallery heads --outside none"
 )
 
 

@@ -15,6 +15,7 @@ Out = TypeVar("Out", covariant=True)
 SCALE = "there is no default: 1 or less is strong, 2 moderate, 4 weak, 10 practically none"
 """The hint for a missing epsilon: the scale of `accounting.meaning` for any two records or photos."""
 MISSING_HINTS = {
+    "block": "such as 16, in pixels",
     "epsilon": SCALE,
     "delta": "there is no default: choose well below one over the number of people, such as 1e-6",
     "rho": "there is no default: rho = 0.5 is about epsilon 5 at delta 1e-5",

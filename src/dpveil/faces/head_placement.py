@@ -35,7 +35,7 @@ TURNED_NOTE: Final = "{} is turned far: the whole box around the head is replace
 STAYS: Final = "hair, ears, jaw and neck stay as they are, and may tell who it is"
 REPLACES: Final = "; {protect} replaces them, too"
 REPLACED_NOTE: Final = "at least {share} % of the photo is replaced"
-WIDER: Final = "; of a picture that shows more than faces, more stays"
+WIDER: Final = "; of a wider photo, more would stay"
 LESS: Final = ", and the rest is little to paint a background from; {protect} replaces less"
 NEAR_NOTE: Final = (
     "{both} are so near that pixels of the one may be read for the other as well: their costs add{more}"

@@ -53,6 +53,8 @@ OVAL: Final = (1.17, 1.3)
 """Enlargement of the inner face's oval up to which a new face is shown in full, and from which it is not."""
 OVAL_ENDS: Final = (1.35, 1.6)
 """The same where there is skin at the region's edge: the box of a user has corners."""
+HALO: Final = (1.6, 2.0)
+"""The same up to which what a network shows beside a face moves with it in a clip: hair, ears and jaws do."""
 OUTLINE: Final = (0.3, 0.6)
 """Share of skin at the region's edge from which on a face begins there, and from which on it is whole."""
 FINE: Final = HeadFrame(96)  # the frame in which the tone of a head is read
@@ -301,7 +303,7 @@ def paint_face(part: Part, at: Similarity, box: Box, *, cut: bool = False) -> tu
     Light and tone are those that are seen in the photo around its place. An inner face is shown in the light
     of the skin around it, and its skin goes on where there is skin at the region's edge. A whole head has the
     colour of skin that is seen below it, and ends in a neck: collars are the photo's own. With `cut`, alpha
-    ends with an inner face: in a clip it moves before what is around.
+    ends beside an inner face: in a clip it moves before what is farther around.
     """
     view, match = part.view, part.around.match
     if part.inner:
@@ -309,12 +311,12 @@ def paint_face(part: Part, at: Similarity, box: Box, *, cut: bool = False) -> tu
         levels, planes = view.on(at, box, "alpha", skin=True)
         levels = match(light.lit(levels))
         skin = step((light.skin - OUTLINE[0]) / (OUTLINE[1] - OUTLINE[0]))
-        if cut and light.face is not None:
-            return light.face, levels, np.zeros_like(skin)
         far = INNER.far(np.moveaxis(_frame_grid(at, box), 0, -1))
         if light.face is not None and light.beside is not None:
-            shape = step((OVAL[1] - far) / (OVAL[1] - OVAL[0]))
             levels = light.beside + light.face[..., None] * (levels - light.beside)
+            if cut:
+                return step((HALO[1] - far) / (HALO[1] - HALO[0])), levels, np.zeros_like(skin)
+            shape = step((OVAL[1] - far) / (OVAL[1] - OVAL[0]))
             return _in_front(part, np.minimum(light.face, shape), box), levels, np.ones_like(skin)
         larger = max(1.0, _reach(part) / OVAL[0])
         ends = (larger * OVAL[0], larger * OVAL[1]), OVAL_ENDS

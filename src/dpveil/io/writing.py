@@ -176,6 +176,7 @@ REASONS: Final[dict[int, tuple[str, str]]] = {
     errno.EDQUOT: ("the disk quota is used up", "make room or choose another disk"),
     errno.EFBIG: ("the file is too large for this disk", "choose another disk"),
     errno.ENOENT: ("there is no such folder", "make the folder first"),
+    errno.ENOTDIR: ("a file is where its folder would be", "choose another folder"),
     errno.EEXIST: ("it exists already", "choose another name, or replace it with {replace}"),
     errno.EISDIR: ("it is a folder", "choose another name"),
     errno.EBUSY: ("another process is writing there", "wait until it is done"),
@@ -190,6 +191,11 @@ def write_error(path: str | Path, error: OSError | ValueError) -> OutputError:
     problem = problem or getattr(error, "strerror", None) or "not a valid file name"
     text = f"cannot write {show_path(path)}: {problem}"
     return OutputError(text, hint=remedy, arguments={"replace": "replace=True"})
+
+
+def no_folder(path: Path) -> OutputError:
+    """Return the error for a file in a folder that does not exist, or where a file is."""
+    return write_error(path, OSError(errno.ENOTDIR if path.parent.exists() else errno.ENOENT, ""))
 
 
 USUAL: Final = 0o666  # permissions of usual files, before the user's umask

@@ -326,10 +326,9 @@ class Faces(Finder):
     def for_frames(self, width: int, height: int, long_side: int) -> Faces:
         """Return the finder without margin, and without tiles unless `smallest` is given; may raise."""
         if self.likeness:
-            hint = "dpveil video analyze numbers the tracks of a clip, and its --keep 2 keeps one"
-            raise InvalidParameter("keep_like", None, "is for photos", hint=hint)
-        if self.only or self.exclude:
-            raise InvalidParameter("only", None, "numbers the faces of a photo", hint="choose tracks instead")
+            hint = "dpveil faces numbers those of a clip, and {exclude} keeps some"
+            names = {"exclude": "exclude"}
+            raise InvalidParameter("keep_like", None, "is for photos", hint=hint, arguments=names)
         side = long_side if self.long_side == LONG_SIDE else self.long_side
         whole = -(-self._detector.smallest * max(side, width, height) // side)
         return replace(self, margin=0, long_side=side, smallest=self.smallest or whole)

@@ -19,7 +19,7 @@ from dpveil.core.strict_json import Check, Hash, between, one_of, read_object
 from dpveil.errors import INTACT, CertificateError, InvalidParameter, UnsupportedRelation
 from dpveil.io.document import DPI, Sheet
 from dpveil.release.keys import PublicKey
-from dpveil.release.words import in_short, request_kind
+from dpveil.release.words import in_short, passed_notes, request_kind
 
 MOST_BYTES: Final = 1 << 26  # largest certificate of a document, in bytes
 MOST_PAGES: Final = 2000  # most pages of one document
@@ -137,9 +137,9 @@ class DocumentCertificate(Envelope):
         missing: dict[str, list[int]] = {}
         for page in drawn:
             for text in page.certificate.missing:
-                missing.setdefault(text.partition(" ")[0], []).append(page.number)
-        for kind, numbers in missing.items():
-            yield f"no {kind} found on {pages_text(numbers)}: what was missed there stays visible"
+                missing.setdefault(passed_notes([text])[0], []).append(page.number)
+        for note, numbers in missing.items():
+            yield f"{pages_text(numbers)}: {note}"
         legible = []  # pages of which faces were asked for, and nothing that covers text
         for page in drawn:
             asked = [request_kind(text) for text in page.certificate.request]

@@ -209,7 +209,8 @@ class Plan:
             notes.append(words.BOXES_ALONE)
         notes += () if self.placement is None else self.placement.notes
         kept = words.kept_faces_sentences(self.request, () if self.quote is None else self.quote.regions)
-        notes += map(Aside, (*kept, *words.passed_notes(self.passed)))
+        more = (*kept, *words.passed_notes(self.passed))
+        notes += [Aside(text) for text in more if text not in notes]
         return (*notes, *(words.not_searched(kind, height) for kind, height in self.smallest.items()))
 
     def check_strength(self, least: str | None) -> None:
@@ -328,6 +329,7 @@ def plan(
     chosen = any(getattr(finder, "likeness", None) is not None for finder in finders)
     staying = sorted({one.origin.number or 0 for region in found for one in region.kept})
     stay = words.staying_note(staying, by_likeness=chosen) if found else ()
+    stay = (*stay, *words.kept_alone_notes([*missing, *passed]))
     made = Plan(
         photo=given,
         method=made_by,

@@ -130,6 +130,7 @@ class Verification:
         if stated.columns:
             named = escape_text(", ".join(stated.columns))
             notes.append(f"beside it in the clear, and not checked: {named}")
+        notes += [RESEARCH_ONLY] * any("non-commercial" in terms for terms in stated.terms.values())
         notes += kept_faces_sentences(stated.request, stated.regions)
         notes += map(escape_text, passed_notes(stated.passed_over))
         return (*notes, *self.signature, *filter(None, [self.together]))
@@ -142,6 +143,7 @@ class Verification:
         return (f"signed by {who}",) * bool(self.signer)
 
 
+RESEARCH_ONLY: Final = "for non-commercial research only, as its certificate says of a file that was used"
 FORGED: Final = (
     "its signature is not one of this certificate by the key that it names: one of them was altered, or the"
     " certificate is forged"

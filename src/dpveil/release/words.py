@@ -57,7 +57,7 @@ LOW_STRENGTH: Final = {
 HEURISTIC: Final = "NO FORMAL GUARANTEE: this method is common practice, may be undone, and promises nothing"
 TRACES: Final = "traces of the region that lossy {} spread over the rest of the photo"
 SPREAD: Final = (
-    "lossy {} may leave traces of what is hidden anywhere in the photo, and they are not hidden;"
+    "lossy {} may leave traces of what is replaced anywhere in the photo;"
     " what is replaced is wider for it, and looks worse; start from its JPEG or PNG original"
 )
 REDUCED_TRACES: Final = (
@@ -71,7 +71,7 @@ REDUCED_SPREAD: Final = (
 )
 PAGE_TRACES: Final = "traces of the region that lossy pictures of the PDF may spread around it"
 PAGE_SPREAD: Final = (
-    "lossy pictures in the PDF may leave traces around what is hidden, and they are not hidden;"
+    "lossy pictures in the PDF may leave traces around what is replaced;"
     " replace whole pages, or start from lossless scans"
 )
 VOUCHED: Final = "the owner of the source says that it lost nothing; otherwise it shows {}"
@@ -313,15 +313,15 @@ def unsure_note(count: int) -> tuple[str, ...]:
     return (text,) * bool(count)
 
 
-def staying_note(numbers: Sequence[int], *, by_likeness: bool) -> tuple[str, ...]:
+def staying_note(numbers: Sequence[int], *, by_likeness: bool, what: str = "face") -> tuple[str, ...]:
     """Return the note that tells the owner which faces stay, or that reference photos matched none.
 
     >>> staying_note([2], by_likeness=False)
     ('face 2 stays as it is',)
     """
     if numbers:
-        stay = "face {} stays as it is" if len(numbers) == 1 else "faces {} stay as they are"
-        return (stay.format(_numbers_text(numbers)),)
+        stay = "{} {} stays as it is" if len(numbers) == 1 else "{}s {} stay as they are"
+        return (stay.format(what, _numbers_text(numbers)),)
     nobody = "nobody stays: no face was clearly one that is to stay by its likeness, and all are replaced"
     return (nobody,) * by_likeness
 
@@ -466,6 +466,11 @@ def passed_notes(requests: Sequence[str]) -> tuple[str, ...]:
     ('no face was found: faces that were missed stay visible', 'no text was found: text that was missed ...')
     """
     return tuple(f"{what}: {visible}" for what, visible in _passed_over(requests))
+
+
+def kept_alone_notes(requests: Sequence[str]) -> tuple[str, ...]:
+    """Return a note if nothing was replaced by a request that keeps faces, of which these may be all."""
+    return passed_notes([request for request in requests if EXCEPT.search(request)])
 
 
 def _passed_over(requests: Sequence[str]) -> dict[tuple[str, str], None]:

@@ -25,7 +25,7 @@ from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.containers import Source, container_of
-from dpveil.video.make_plan import Progress, analyze, name_of, no_progress
+from dpveil.video.make_plan import Progress, analyze, name_of, no_progress, stay_by_request
 from dpveil.video.plan import Payer, VideoPlan, parse_plan
 from dpveil.video.quote import ClipQuote
 from dpveil.video.reading import open_clip
@@ -165,8 +165,10 @@ class ClipRun:
         stated = find_finished_clip(output, self.settings, sign=choices.sign, **payer)  # type: ignore[arg-type]
         if stated is None:
             return None
-        edited = any(track.visible or track.person is not None for track in stated.quote.tracks)
-        if edited or State.read(output.parent).is_replaced(stated.output.sha256, task.stamp):
+        tracks = stated.quote.tracks
+        stay = stay_by_request(stated.quote.request[0], [track.number for track in tracks])
+        by_plan = any(t.visible != (t.number in stay) or t.person is not None for t in tracks)
+        if by_plan or State.read(output.parent).is_replaced(stated.output.sha256, task.stamp):
             why = f"by a plan, or of {show_path(task.source)} before it was replaced or changed"
             text = f"{show_path(output)} is a release with these settings {why}"
             hint = f"leave out the clip to keep it, or choose another {{out}}; or {released_again(choices)}"

@@ -272,5 +272,5 @@ def check_tracks(tracks: Sequence[Track], frames: int) -> None:
         raise InvalidParameter("tracks", len(tracks), f"are too many, or have more than {MOST_KEYS:,} keys")
     if all(track.visible for track in tracks):
         problem = "no track is replaced" if tracks else "there is no track"
-        hint = "let one not be visible" if tracks else "add one, or analyze the clip again"
+        hint = "let one be replaced" if tracks else "add one, or analyze the clip again"
         raise RegionError(f"{problem}, so that the clip would be copied", hint=hint)

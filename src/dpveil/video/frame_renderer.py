@@ -17,9 +17,10 @@ from dpveil.faces.geometry.head_frame import FRAME_SIDE
 from dpveil.faces.geometry.protection import PROTECT_FACE
 from dpveil.faces.geometry.seam import COMPARED_SIDE, SEAM, WINDOW, continued_from_edge, shift_levels
 from dpveil.opencv import cv2
-from dpveil.video.facts import Frame
+from dpveil.video.facts import LOST, Frame, Track
 from dpveil.video.places import ReplacedPlace, Scene
 from dpveil.video.track_draws import LIGHT_SECONDS, Drawn, Layer, Light, light_change, relight
+from dpveil.video.words import followed_span
 
 MOST_HALVINGS: Final = 4  # 16 pixels become one
 Image = UInt8[np.ndarray, "h w 3"]
@@ -136,13 +137,15 @@ class Shown:
     """A head in one frame: its `region`, and where it is by a map to a frame with a side of 1.
 
     `layers` are shown with their shares, which add up to 1, each in a `light` of its own, the logarithm of a
-    factor. `inner` is a face whose head stays.
+    factor. `inner` is a face whose head stays. `presence`, 0 to 1, is how much of it is shown before what is
+    continued from around.
     """
 
     region: Region
     head: Similarity
     layers: Sequence[tuple[Layer, float, float]]
     inner: bool = False
+    presence: float = 1.0
 
     @property
     def unit(self) -> float:
@@ -179,7 +182,7 @@ def show(out: Image, around: Surroundings, group: Sequence[Shown]) -> None:
         part = filled[box.y - top :, box.x - left :][: box.h, : box.w]
         levels, alpha = shown.on(box, shown.head)
         levels = _meet_surroundings(levels, shown, around)
-        share = _fade_edge(alpha, shown, around.hidden.shape)
+        share = _fade_edge(alpha, shown, around.hidden.shape) * np.float32(shown.presence)
         part[...] = cv2.blendLinear(levels, np.ascontiguousarray(part), share, 1 - share)
     if all(shown.inner for shown in group):
         filled = continued_from_edge(filled, room, around.levels, around.hidden, group[-1].unit)
@@ -287,7 +290,17 @@ class Renderer:
         for yaw, share in faces:
             changes = [light_change(layers[yaw].light, light) for light in lights]
             shown.append((layers[yaw], share, sum(changes) / len(changes)))
-        return Shown(region, head, shown, course.protect == PROTECT_FACE)
+        presence = _presence(spot.track, index, self.scene.fade)
+        return Shown(region, head, shown, course.protect == PROTECT_FACE, presence)
+
+
+def _presence(track: Track, index: int, fade: float) -> float:
+    """Return how much of a head is shown: where somebody is lost, it is gone after `fade` frames.
+
+    His last place is replaced on, and a face without anybody would look out of it.
+    """
+    last = followed_span(track)[1]
+    return 1.0 if track.end != LOST else min(1.0, max(0.0, 1 - (index - last) / fade))
 
 
 def _groups(heads: Sequence[Shown]) -> list[list[Shown]]:

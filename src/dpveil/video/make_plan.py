@@ -16,6 +16,7 @@ from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none
 from dpveil.regions.faces import Faces
+from dpveil.regions.finder import Selection
 from dpveil.regions.given_regions import GivenMask, GivenRegion
 from dpveil.regions.spec import last_of
 from dpveil.release.plan import choose_method
@@ -67,6 +68,7 @@ def analyze(
     settings = TrackSettings(**searched)
     opened = open_clip(clip, max_pixels=max_pixels)
     found = clip_tracks(opened, made_by, finders, settings, if_none, progress)
+    keep = (*keep, *stay_by_request(finders[0].description, [track.number for track in found.tracks]))
     made = VideoPlan(
         clip=name,
         facts=opened.facts,
@@ -79,6 +81,24 @@ def analyze(
     )
     made.check_strength(at_least)
     return made
+
+
+def stay_by_request(request: str, tracks: Sequence[int]) -> tuple[int, ...]:
+    """Return the numbers of the tracks that stay, of all `tracks`, as a request for faces says.
+
+    Raises `InvalidParameter` for a number that no track has.
+
+    >>> stay_by_request("faces only=2", [1, 2, 3]), stay_by_request("faces except=2", [1, 2, 3])
+    ((1, 3), (2,))
+    """
+    chosen = Selection.of(request)
+    if chosen is None or not (named := chosen.only or chosen.exclude):
+        return ()
+    for number in named:
+        if number not in tracks:
+            hint = f"dpveil faces numbers 1 to {max(tracks, default=0)} in this clip"
+            raise InvalidParameter("only" if chosen.only else "exclude", number, "is nobody", hint=hint)
+    return tuple(number for number in tracks if (number in named) != bool(chosen.only))
 
 
 def name_of(clip: str | Path) -> str:
@@ -104,11 +124,10 @@ def clip_tracks(
         hint = "write whole, or leave it out: a clip without a region is refused"
         raise InvalidParameter("if_none", if_none, "is not for clips", hint=hint)
     for finder in finders:
-        if isinstance(finder, Faces) and (finder.only or finder.exclude):
-            problem = "numbers the faces of a photo, not those of a clip"
-            hint = "dpveil video analyze CLIP --out plan.json --sheet tracks.png shows the numbers of tracks,"
-            hint += " --keep 2 beside it keeps one, and dpveil video render plan.json releases"
-            raise InvalidParameter("only" if finder.only else "exclude", None, problem, hint=hint)
+        if isinstance(finder, Faces) and (finder.only or finder.exclude) and len(finders) > 1:
+            # Tracks of all kinds are numbered together.
+            name, hint = "only" if finder.only else "exclude", "or dpveil video analyze --keep chooses tracks"
+            raise InvalidParameter(name, None, "goes with faces alone in clips", hint=hint)
         ready = finder.region.mask if isinstance(finder, GivenRegion) else None
         if isinstance(finder, GivenMask) or ready is not None:
             hint = "give boxes, such as 40,52,112,112, or whole"

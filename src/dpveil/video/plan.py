@@ -33,6 +33,7 @@ from dpveil.postprocessing import Step
 from dpveil.postprocessing import step_from_certificate as stated_step
 from dpveil.release.payment import Payment as Debit
 from dpveil.release.quote import require_strength
+from dpveil.release.words import staying_note
 from dpveil.video import words
 from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.facts import (
@@ -156,13 +157,14 @@ class VideoPlan:
         """All that is to be known before a release, except about the bit source."""
         linked = {track.person for track in self.tracks} != {None}
         alone = (words.UNLINKED,) * (len(self.draws) > 1 and not linked and not self.total.free)
-        return (*self.quote.warnings, *self.doubts, *self.method.notes, *alone)
+        stay = [track.number for track in self.tracks if track.visible]
+        stay_note = staying_note(stay, by_likeness=False, what="track")
+        return (*stay_note, *self.quote.warnings, *self.doubts, *self.method.notes, *alone)
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
         """What its owner has to look at before a release, which no certificate has."""
-        replaced = self.scene.tracks
-        found = words.doubts(replaced, self.facts)
+        replaced, found = self.scene.tracks, words.doubts(self.tracks, self.facts)
         throughout = [t.kind == WHOLE and (t.first, t.last) == (0, self.facts.frames - 1) for t in replaced]
         if not any(throughout) or self.facts.frames == 1:
             return found

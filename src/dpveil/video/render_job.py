@@ -29,7 +29,7 @@ from dpveil.io import place_together
 from dpveil.io.folders import identity
 from dpveil.io.locking import hold_lock
 from dpveil.io.names import check_path, show_path
-from dpveil.io.writing import OWNER_ONLY, as_output_error, flush_folder, sha256_of, write_error
+from dpveil.io.writing import OWNER_ONLY, as_output_error, flush_folder, no_folder, sha256_of, write_error
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import CLIPS, certificate_path, remove_leftovers
@@ -433,4 +433,4 @@ def check_out(target: Path, clip: Path) -> None:
     if target.is_dir():
         raise write_error(target, IsADirectoryError(errno.EISDIR, ""))
     if not target.parent.is_dir():
-        raise write_error(target, FileNotFoundError(errno.ENOENT, ""))
+        raise no_folder(target)

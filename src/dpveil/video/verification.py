@@ -14,7 +14,7 @@ from dpveil.errors import ClipError, UsageError
 from dpveil.io import is_present
 from dpveil.io.unreadable import LINK
 from dpveil.release.saving import CLIPS, read_certificate
-from dpveil.release.verification import FORGED, Trusted, Verification, examine, verify_file
+from dpveil.release.verification import FORGED, RESEARCH_ONLY, Trusted, Verification, examine, verify_file
 from dpveil.release.words import bit_cautions, few_pixels_warning, total_warnings
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.containers import Source, pyav
@@ -52,7 +52,7 @@ ISO, EBML = (4, b"ftyp"), (0, b"\x1aE\xdf\xa3")
 MAGIC: Final = {"mp4": ISO, "mov": ISO, "mkv": EBML, "webm": EBML}
 """What files of a format begin with, and at which byte."""
 UNREAD: Final = "only the clip's bytes are checked, as PyAV is not installed (pip install 'dpveil[video]')"
-TRACKS_VISIBLE: Final = "{} of {:,} stay visible, as the user chose"
+TRACKS_VISIBLE: Final = "of {}, {:,} stay as they are, by choice"
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,8 +78,9 @@ class ClipVerification(Verification):
             *bit_cautions(stated.bits),
             *map(of_clip, total_warnings(stated.composition)),
             *((few,) * (few in quote.warnings)),
-            *((TRACKS_VISIBLE.format(count_noun(visible, "track"), len(quote.tracks)),) * bool(visible)),
+            *((TRACKS_VISIBLE.format(count_noun(len(quote.tracks), "track"), visible),) * bool(visible)),
             *((VOICES,) * quote.audio),
+            *((RESEARCH_ONLY,) * any("non-commercial" in terms for terms in stated.terms.values())),
             *((UNREAD,) * self.unread),
             *self.signature,
         )

@@ -18,22 +18,26 @@ MOST_NAMED: Final = 4  # most places that one sentence names
 GIVEN_UP: Final = "lost: look at {}"
 AS_MANY: Final = "taken as one with another track, so that anybody else who was there shows: look at {}"
 LOW: Final = "unsure, with a score below {}: look at {}"
+GONE: Final = "who stays was lost at {}: later the same person may be another track, and is replaced"
 STILL: Final = "the release is one picture, shown for {} s"
 
 
 def doubts(tracks: Sequence[Track], facts: Facts) -> tuple[str, ...]:
     """Return where a plan's owner has to look before a release: one sentence for each kind of doubt."""
     times = [clock(float((time - facts.start) * facts.time_base)) for time in facts.times]
-    lost, merged, low = list[tuple[int, str]](), list[tuple[int, str]](), list[tuple[int, str]]()
+    lost, merged, low, gone = (list[tuple[int, str]]() for _ in range(4))
     for track in tracks:
         first, last = followed_span(track)
+        if track.visible:
+            gone += [(last, f"{times[last]} (track {track.number})")] * (track.end == LOST)
+            continue
         if track.end == LOST:
             lost.append((last, f"{times[last]} (track {track.number}{', held' * (last < track.last)})"))
         if track.end == MERGED:
             merged.append((track.last, f"{times[track.last]} (track {track.number})"))
         if track.score is not None and track.score < UNSURE:
             low.append((first, f"{times[first]} (track {track.number}, {track.score:.2f})"))
-    kinds = ((GIVEN_UP, lost), (AS_MANY, merged), (LOW.replace("{}", f"{UNSURE}", 1), low))
+    kinds = ((GIVEN_UP, lost), (AS_MANY, merged), (LOW.replace("{}", f"{UNSURE}", 1), low), (GONE, gone))
     said = list[str]()
     for text, found in kinds:
         if places := [place for _, place in sorted(found)]:

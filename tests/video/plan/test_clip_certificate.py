@@ -258,7 +258,7 @@ def test_the_command_verifies_folders_of_clips(tmp_path, capsys):
     assert "(ε = 0)" in capsys.readouterr().out
     assert run(["verify", str(tmp_path)]) == 0
     both = capsys.readouterr().out
-    assert "one track of 2 stay visible" in both
+    assert "of 2 tracks, 1 stay as they are" in both
     assert "not publishable (below weak)" in both
     assert run(["verify", str(tmp_path), "--at-least", "moderate", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)

@@ -194,3 +194,15 @@ def test_heads_are_held_while_their_tracks_are_present() -> None:
         held.append({*renderer._held})
     assert [one for n, one in enumerate(held) if n == 0 or one != held[n - 1]] == [{1}, set(), {2}, set()]
     assert [n for n, one in enumerate(held) if one] == [n for n in range(24) if renderer.scene.spots(n)]
+
+
+def test_where_somebody_is_lost_his_place_is_replaced_and_no_face_is_shown() -> None:
+    """After a fade: whoever is drawn, the frames are the same there."""
+    track = moving(1, last=10)
+    held = Key(20, *(getattr(track.keys[-1], name) for name in "xywh"))
+    scene = scene_of([replace(track, keys=(*track.keys, held), end="lost")])
+    others = [rendered(scene, seed=seed) for seed in (1, 2)]
+    alike = [np.array_equal(*(other.frame(frame) for other in others)) for frame in frames(21)]
+    assert alike == [frame >= 12 for frame in range(21)]
+    hidden = scene.hidden_mask(20)
+    assert (others[0].frame(frames(21)[20]) != image(20))[hidden].any(axis=1).mean() > 0.9

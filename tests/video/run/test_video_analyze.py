@@ -104,7 +104,7 @@ def test_nothing_found_is_refused_or_all_is_replaced(tmp_path: Path) -> None:
         ({"keep": [7]}, "keep = 7 is no track"),
         ({"link": [(1, 9)]}, "link = 9 is no track"),
         ({"link": [(1, 2), (2, 1)]}, "is linked twice"),
-        ({"keep": [1, 2]}, "visible"),
+        ({"keep": [1, 2]}, "no track is replaced"),
         ({"keep_audio": True}, "without sound"),
         ({"every": -1}, "every"),
     ],

@@ -25,7 +25,7 @@ from dpveil.mechanisms.pixel.common_practice import Fill
 from dpveil.regions.given_regions import OBJECTS
 from dpveil.release.explain import CANDIDATES, percent_above
 from dpveil.release.plan import Plan, explain_largest, plan, plan_json
-from dpveil.release.words import BOXES_ALONE, LOW_STRENGTH, few_pixels_warning, in_short
+from dpveil.release.words import BOXES_ALONE, LOW_STRENGTH, few_pixels_warning, in_short, staying_note
 from dpveil.service.page.account import SIGNS, price_text
 from dpveil.service.request_settings import Request
 
@@ -93,7 +93,7 @@ def _attributes(way: dict[str, Any]) -> list[Json]:
 
 ACTS: Final[Mapping[str, str]] = {
     "threshold": "a press on the question mark",
-    "protect": "a box around it",
+    "protect": "another choice under “Replace with”",
 }
 """What is done on the page in the place of a setting that a note names."""
 SAID: Final[Mapping[str, str]] = {
@@ -208,6 +208,9 @@ def _sentences(planned: Plan) -> dict[str, Json]:
             f"Together: {planned.strength}. Of two candidates for all of them, equally likely before, nobody"
             f" names the true one with more than {percent_above(success_bound(total, 2))}."
         )
+    # The page says beside the promise who stays.
+    staying = sorted({one.origin.number or 0 for region in planned.regions for one in region.kept})
+    said = [text for text in planned.warnings if text not in staying_note(staying, by_likeness=False)]
     used = terms_of((planned.method, *planned.post_processing))
     return {
         "total": in_short(total, of=""),
@@ -218,13 +221,13 @@ def _sentences(planned: Plan) -> dict[str, Json]:
         "free": total.free,
         "sentence": sentence,
         "bounds": [[str(many), percent_above(success_bound(total, many))] for many in CANDIDATES],
-        **warnings([*planned.warnings, *licence_notes(used.values())], total),
+        **warnings([*said, *licence_notes(used.values())], total),
     }
 
 
 def _costs(guarantee: Guarantee) -> str:
     if guarantee.free:
-        return "costs nothing"
+        return ""
     if guarantee.kind not in ("pure", "approximate", "zcdp"):
         return str(guarantee)
     numbers = ((sign, getattr(guarantee, name)) for name, sign in SIGNS.items())
@@ -239,14 +242,15 @@ def _cost(total: Guarantee, shown: Sequence[str]) -> str:
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> two = Guarantee(kind="pure", epsilon=2, relation=Relation("any-image"), scope=Scope("a box"))
     >>> _cost(two, ["a synthetic face", "a grey box", "a synthetic face"])
-    '3 regions are replaced: 2 by a synthetic face, one by a grey box. What they cost adds up.'
+    '3 places are replaced: 2 by a synthetic face, one by a grey box. What they cost adds up.'
     """
     one, kinds = len(shown) == 1, Counter(text for text in shown if text)
-    what = f"{count_noun(len(shown), 'region').capitalize()} {'is' if one else 'are'} replaced"
+    what = f"{count_noun(len(shown), 'place').capitalize()} {'is' if one else 'are'} replaced"
     if len(kinds) > 1:
         what += ": " + ", ".join(f"{'one' if n == 1 else n} by {text}" for text, n in kinds.items())
     elif kinds:
-        what += f" by {next(iter(kinds))}"
+        (kind,) = kinds
+        what += f" by {kind}" if one else f", each by {kind}"
     if total.free:
-        return f"{what}. Nothing of {'it' if one else 'them'} is kept: the release costs nothing."
+        return f"{what}. Nothing of what is there is kept, which costs nothing."
     return f"{what}." if one else f"{what}. What they cost adds up."

@@ -25,6 +25,17 @@ export const promised = ({ name, part }, { regions }) => [
   make("p", { class: "help" }, "What that promises is said with the release, before you download it."),
 ];
 
+const KEEPING = "Everybody is replaced here. To keep somebody: dpveil faces numbers the people of a clip, and dpveil "
+  + "obfuscate --except keeps some.";
+
+const clip = (src, label) => make("figure", {},
+  make("video", { src, controls: true, muted: true, "aria-label": label, "data-key": src }),
+  make("figcaption", {}, label));
+
+/** Return the original of a clip, to look at before it is released; of other files nothing. */
+export const original = ({ media, url, release }) =>
+  media?.ending === "mp4" && !release ? [clip(url, "The original"), make("p", { class: "help" }, KEEPING)] : [];
+
 /** Return how far a job is, in words; empty if that is not known. */
 export const progressText = ({ part }, { done, of }) => `${part} ${Math.min(done + 1, of)} of ${of}`;
 
@@ -33,7 +44,5 @@ export function shown(photo) {
   if (photo.media.ending !== "mp4") {
     return [make("p", { class: "warning" }, "Download it, and look at every page before you publish it.")];
   }
-  const clip = (src, label) => make("figure", {}, make("video", { src, controls: true, muted: true, "aria-label": label }),
-    make("figcaption", {}, label));
   return [make("div", { class: "clips" }, clip(photo.url, "The original"), clip(photo.release.url, "The release"))];
 }

@@ -196,7 +196,7 @@ async function releaseAll(chosen) {
 
 function released(done, all) {
   if (done < all) return `${done} of ${all} released`;
-  return all === 1 ? "Released" : `${all} photos released`;
+  return all === 1 ? "Released" : `${all} released`;
 }
 
 function progress(done, all, told) {

@@ -89,5 +89,6 @@ export function coverage({ kept, faces }) {
 export function lookedAt(photos) {
   const ready = photos.filter((photo) => photo.ready).length;
   const not = photos.filter((photo) => !photo.ready && !photo.release).length;
-  return `Looked at all ${photos.length} photos${not ? `: ${ready} ready, ${not} cannot be released` : ""}.`;
+  const what = photos.some((photo) => photo.media) ? "files" : "photos";
+  return `Looked at all ${photos.length} ${what}${not ? `: ${ready} ready, ${not} cannot be released` : ""}.`;
 }

@@ -2,6 +2,7 @@
 
 import { moved } from "./boxes.mjs";
 import { $, draw, fill, make, place } from "./dom.mjs";
+import { original } from "./media.mjs";
 
 const UNREAD = "Nothing of it is released: remove it, or choose another file. All other photos go on.";
 const UNSHOWN = "This browser cannot show photos of this format. The list of regions is right all the same.";
@@ -77,6 +78,7 @@ function picture(photo) {
 
 /** Show a photo; `act` is told what is pressed: act.toggle, act.add, act.move, act.remove, act.redraw. */
 export function showStage(photo, act, draws) {
+  fill($("original"), ...original(photo));
   $("stage").hidden = !photo.size;
   $("draw").disabled = !photo.size;
   $("draw").hidden = Boolean(photo.media);
