@@ -100,6 +100,9 @@ def print_report(
     for text in report.notes:
         voice.note(f"warning: {text}")
     warn(report.released, voice)
+    pairs = [(entry.source.suffix.lower(), entry.output) for entry in report.released if entry.output]
+    if new := [end for kind, end in pairs if kind and end != out and end.suffix == ".png" != kind]:
+        voice.note(f"written as PNG: {say.first_and_count([show_path(path) for path in new])}")
     if report.skipped:
         valid = "released before with these settings, and the certificate is valid; --force releases anew"
         voice.note(f"skipped {_first(report.skipped)}: {valid}")
