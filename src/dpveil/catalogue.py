@@ -41,8 +41,7 @@ class MethodRow(TypedDict):
 def methods() -> list[MethodRow]:
     """Return every method in the table's order; a parameter without a default is "required".
 
-    Methods of plug-ins come last. A plug-in that cannot be loaded is left out, with a `PluginWarning` that
-    names it.
+    Methods of plug-ins come last. A plug-in that cannot be loaded is left out with a `PluginWarning`.
 
     >>> methods()[0]["name"], methods()[0]["parameters"]["epsilon"]
     ('dp-pix', 'required')

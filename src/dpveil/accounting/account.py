@@ -121,8 +121,7 @@ class Account(ABC):
 
 @dataclass(frozen=True)
 class LaplaceAccount(Account):
-    """Discrete Laplace noise of one scale on integers of which a neighbour changes each by at most its entry
-    of `shifts`.
+    """Discrete Laplace noise of one scale on integers, which a neighbour changes by at most `shifts`.
 
     >>> LaplaceAccount(Fraction(255), ((255, 2),)).pure
     Fraction(2, 1)

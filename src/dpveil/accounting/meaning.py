@@ -198,8 +198,7 @@ class MetricAtDistance:
     """What the guarantee says at one distance: odds change by at most `factor`.
 
     Of two codes that far apart, equally likely before, nobody names the true one with more than probability
-    `success`. `share` of the pairs of people are no further apart; None if the distance was not taken from
-    data.
+    `success`. `share` of the pairs of people are no further apart; None if the distance is not from data.
     """
 
     distance: float

@@ -102,8 +102,7 @@ class Background:
 class Scores:
     """How likely each release shows each person: larger is likelier, in any unit.
 
-    `names` are the columns. A row of NaN is a release about which the attacker says nothing: it counts as
-    its failure.
+    `names` are the columns. A row of NaN is a release about which the attacker says nothing: a failure.
     """
 
     likeness: Float64[np.ndarray, "releases people"]

@@ -180,8 +180,7 @@ class PixelDiscriminant(_Pixels):
 
     Means of blocks average a method's noise out, and so does the projection on the first principal components
     of the clean photos, in which the discriminant of the releases is computed. `colour` says whether it reads
-    three channels; by default it does where photos have them. Source: Belhumeur, Hespanha & Kriegman 1997
-    (Fisherfaces).
+    three channels; by default it does where photos have them. Source: Fisherfaces (Belhumeur et al. 1997).
     """
 
     name: ClassVar[str] = "pixels"

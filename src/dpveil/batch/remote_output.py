@@ -1,8 +1,7 @@
 """Releases that are put elsewhere, by URL: each waits on this disk until all of it is there.
 
 A release is written here as for a folder, then its certificate is put, then its image, and then it is removed
-here. So what was paid for outlives a run that is killed, or a bucket that does not answer, and the next run
-puts it.
+here. So what was paid for outlives a run that is killed, or a silent bucket, and the next run puts it.
 """
 
 from __future__ import annotations

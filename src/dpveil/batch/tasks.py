@@ -161,8 +161,7 @@ def check_written(
     """Raise any error that would prevent writing a file about photos, before anything is drawn.
 
     `what` is its name in messages, and files that begin with `start` are replaced without `replace`. Raises
-    `OutputError` if the path is one of the `sources`, another file exists, or the folder is missing or not
-    writable.
+    `OutputError` if the path is one of the `sources`, another file exists, or nothing can be written there.
     """
     if identity(path) in set(map(identity, sources)):
         problem = f"{what} {show_path(path)} is the input itself, or an output"
@@ -191,8 +190,8 @@ def places_of(tasks: Sequence[Task]) -> list[Path]:
 def check_apart(files: Sequence[Path], paths: Sequence[Path]) -> None:
     """Raise `UsageError` if one of the `paths` of a run is one of a ledger's `files`.
 
-    Opening and closing such a file by another way takes the database's locks from this process, and a debit
-    may be lost.
+    Opening and closing such a file by another way takes the database's locks from this process: a debit may
+    be lost.
     """
     taken = set(map(identity, files))
     for path in paths:
@@ -347,9 +346,7 @@ def _numbered_task(source: Path, relative: Path, out: Path, format_: str | None)
 
 
 def other_files(given: Iterable[Path], out: Path) -> list[Path]:
-    """Return the files in the input folders that are left out: texts and the like; not hidden ones, nor those
-    of dpveil.
-    """
+    """Return the files in input folders that are left out, such as texts; not hidden ones, nor dpveil's."""
     folders = (start for start in given if not isinstance(start, Url) and is_folder(start))
     files = (path for start in folders for path, _ in walk(start, real(out)))
     return [path for path in files if path.suffix.lower() not in READ and not path.name.endswith(SUFFIX)]

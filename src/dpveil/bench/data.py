@@ -53,8 +53,7 @@ class Dataset:
 
 
 def load(folder: Path, *, people: int | None = None, photos: int | None = None) -> Dataset:
-    """Return a data set: photos in a folder of one of the `LAYOUTS`, or, if no folder is called so, of
-    `DRAWN`.
+    """Return a data set: photos in a folder of one of the `LAYOUTS`, or else the one of `DRAWN` of that name.
 
     With `people` or `photos`, no more people, and no more photos of each, the first by their hash: so the
     choice does not depend on the order of names. People with a single photo are left out, unless the layout

@@ -112,8 +112,7 @@ def exceeds(success: float, bound: float, releases: int, tests: int) -> bool:
 
     Each release is scored alone, and has noise of its own: given the photos and what the attacker learnt, the
     successes are independent and from 0 to 1, with a mean of at most `bound`. So a rate this high has at most
-    the probability exp(-n·KL(success, bound)) (Hoeffding 1963, theorem 1); `FALSE_ALARMS` is shared by all
-    tests.
+    the probability exp(-n·KL(success, bound)) (Hoeffding 1963, theorem 1); all tests share `FALSE_ALARMS`.
     """
     if success <= bound + TINY:
         return False

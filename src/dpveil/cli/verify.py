@@ -175,8 +175,7 @@ def results(
 
 
 def targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-    """Yield the data sets and files to verify, each once, with an empty string, and others with the reason
-    why they fail.
+    """Yield the data sets and files to verify, each once, with an empty string, or else why they fail.
 
     Folders are searched for pictures, videos, files of many, certificates, links, and unreadable folders,
     also hidden ones, because all of these would be published with the folder. What lies in a data set is

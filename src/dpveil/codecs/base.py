@@ -104,8 +104,7 @@ class Codec(ABC):
 
         Each step decodes `length` + 1 + `len(DAMPING)` pictures a crop, whatever it shows: a second or so for
         a network. A code depends on its crop alone, so a release of it promises what one of `encode`'s does.
-        Raises as `encode`. Source: Li & Clifton 2021 §3.1, who descend in features of VGG16 from a random
-        code.
+        Raises as `encode`. Source: Li & Clifton 2021 §3.1, by descent in VGG16's features from a random code.
         """
         low, high = self.statistics.quantiles[:, 0]
         box = self.statistics.bounds(USUAL)

@@ -32,8 +32,7 @@ class MixedPlacement(Placement):
     """The placement of objects and of faces, if there are any, in one photo.
 
     Objects are covered first, and the faces are read and drawn from what can be seen then: neither a crop of
-    a face nor what completes it holds a pixel of an object. `heads` are placed in the photo that `hidden`
-    returns.
+    a face nor what completes it holds a pixel of an object. `heads` are placed in what `hidden` returns.
     """
 
     def __init__(self, photo: Photo, regions: Sequence[Region], heads: HeadPlacement | None) -> None:
@@ -70,8 +69,8 @@ def hidden(photo: Photo, regions: Sequence[Region]) -> Photo:
 def searched(photo: Photo, finders: Sequence[Finder]) -> Photo:
     """Return the photo in which faces and all else are searched for: objects that a user gives are covered.
 
-    Text and the like is not: faces under captions are found as well. Raises `RegionError` for a box outside
-    the photo.
+    Text and the like is not: faces under captions are found as well. Raises `RegionError` for a box beyond
+    it.
     """
     given: list[Region] = []
     for finder in finders:

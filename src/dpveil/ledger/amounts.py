@@ -1,8 +1,7 @@
 """Amounts: what releases cost, in whole units, so that sums are exact and never below the true ones.
 
-Four sums are enough for every limit: Σε and Σδ of pure and approximate guarantees (basic composition, Dwork
-& Roth 2014, theorem 3.16), Σε² of the same (pure ones are ε²/2-zCDP, Bun & Steinke 2016, proposition 1.4),
-and Σρ.
+Four sums are enough for every limit: Σε and Σδ of pure and approximate guarantees (basic composition, Dwork &
+Roth 2014, theorem 3.16), Σε² of the same (pure ones are ε²/2-zCDP, Bun & Steinke 2016, prop. 1.4), and Σρ.
 """
 
 from __future__ import annotations

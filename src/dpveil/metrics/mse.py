@@ -64,8 +64,7 @@ def psnr(original: Image, released: Image, *, data_range: float) -> float:
     """Return 10·log10(data_range² / mean squared error) in dB over all pixels and channels; inf when equal.
 
     Both are h × w or h × w × c, of any real type and the same shape. `data_range` is the distance from black
-    to white: 255 for 8-bit levels. Raises `InvalidParameter`. Source: Reilly & Fan 2021 §4 (MSE), in
-    decibels.
+    to white: 255 for 8-bit levels. Raises `InvalidParameter`. Source: Reilly & Fan 2021 §4, in decibels.
 
     >>> import numpy as np
     >>> black = np.zeros((4, 4), np.uint8)

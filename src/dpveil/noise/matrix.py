@@ -83,8 +83,7 @@ class IntegerMatrix:
         """Return one outcome for each true answer in `rows`, with exactly the law of its row.
 
         `rows` are int64 or uint8, and outcomes have the same dtype. Memory beyond the result is one chunk of
-        random words. Raises `NoiseError` for an answer without a row, and if outcomes do not fit into the
-        dtype.
+        random words. Raises `NoiseError` for an answer without a row, or outcomes beyond the dtype.
 
         >>> from dpveil.noise.bits import SeededBits
         >>> identity = IntegerMatrix(((1 << 64, 0), (0, 1 << 64)))

@@ -150,8 +150,7 @@ def answers_of(allowed: Range, sensitivity: Fraction, *, whole: bool) -> list[Fr
 
     `whole` answers lie on the coarsest lattice, such as counts: all of them, or some spread over a large
     range. Others are spread evenly over the range and modulo ΔF, so that no mechanism's lattice has an
-    advantage. On a range with one end they lie within about ten ΔF of it; without ends, near 0 and the ends
-    of gaps.
+    advantage. On a range with one end they lie within about ten ΔF of it; without ends, near 0 and gaps.
 
     >>> [str(answer) for answer in answers_of(Range(0, 3), Fraction(1), whole=True)]
     ['0', '1', '2', '3']
@@ -301,8 +300,7 @@ def _points(query: dict[str, Any]) -> int:
 
 
 def choose(**query: Any) -> ScalarMechanism:
-    """Return the mechanism with the least expected absolute error for a query; arguments are those of
-    `candidates`.
+    """Return the mechanism with the least expected absolute error for a query, given as to `candidates`.
 
     The choice depends only on public facts, so it costs no privacy. Raises `InvalidParameter` if none fits.
     """

@@ -218,8 +218,7 @@ DENOISER: Final = Kind(
 class Denoiser(Step):
     """A guess at the face under the noise, by a trained network: "denoiser", or "denoiser:FILE".
 
-    It takes each region for a face. Raises `UsageError` if the default network is not installed, and
-    `ModelError`.
+    It takes each region for a face. Raises `ModelError`, and `UsageError` without the default network.
     """
 
     name: ClassVar[str] = "denoiser"

@@ -142,8 +142,7 @@ class SigningKey:
     def write(self, path: str | Path, passphrase: str | None = None) -> Path:
         """Write the private key to `path`, for its owner alone, and the public one beside it; return that.
 
-        With a `passphrase` the private key is encrypted. An existing file is never replaced: raises
-        `OutputError`.
+        With a `passphrase` the private key is encrypted. Raises `OutputError` for an existing file.
         """
         from cryptography.hazmat.primitives import serialization as pem
 

@@ -157,8 +157,7 @@ Found = TypeVar("Found", bound=Verification)
 def judge(found: Found, least: str | None, trusted: Sequence[PublicKey] | None) -> Found:
     """Return a verification with why it is weaker than `least`, its signer, and why that is not `trusted`.
 
-    None asks for nothing. The signature of a consistent release fits its certificate: others are
-    inconsistent.
+    None asks for nothing. The signature of a consistent release fits: others are inconsistent.
     """
     found, stated = replace(found, refused=too_weak(found, least)), found.certificate
     signature = None if stated is None or found.status == "inconsistent" else stated.signature

@@ -149,8 +149,7 @@ def save(
     """Write a data set to a new folder: all of it or nothing; return its certificate.
 
     `bits` is the source that everything was drawn from. A ledger that `paid` knows the SHA-256 of the
-    certificate before any file has its name. Raises `OutputError`, and `LedgerError`, with which nothing is
-    written.
+    certificate before any file has its name. Raises `OutputError` and `LedgerError`; nothing is written then.
     """
     check_new(folder)
     files = {picture_name(number): encode(picture, "png") for number, picture in enumerate(pictures, 1)}

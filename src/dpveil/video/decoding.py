@@ -218,8 +218,7 @@ LIES: Final = "what decodes is not what was found when it was opened"
 
 
 class Reader:
-    """A clip that this process decodes; `facts` are what is known about it, and `demuxer` FFmpeg's name of
-    its container.
+    """A clip that this process decodes; `facts` are known about it, `demuxer` is FFmpeg's name of its format.
 
     The times of frames are those of the packets where a packet is a frame, the first frames have these times,
     and the file states every one. Else all is decoded once, or the clip is refused if it is not to be

@@ -199,8 +199,7 @@ class HeadPath:
     def pose_at(self, frame: float) -> Similarity:
         """Return the map from the picture to a frame with a side of 1, of the head that is shown.
 
-        It is the calmest course through the cells: a head that hardly moves does not move, though its cells
-        change.
+        It is the calmest course through the cells: a head that hardly moves stays, though its cells change.
         """
         inside = min(max(frame, self.frames[0]), self.frames[-1])
         size, turn, x, y = (float(part) for part in self._interpolant(inside))

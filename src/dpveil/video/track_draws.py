@@ -53,8 +53,7 @@ def draw(scene: Scene, track: Track, key: Key, image: Image, bits: BitSource) ->
     """Draw whoever or whatever `track` shows from the frame of `key`; here alone noise meets that frame.
 
     *Why it costs the guarantee once.* A mechanism is applied to one crop, or one raster, which is a function
-    of the clip; all that is shown later is a function of what is returned, of the keys, and of pixels in the
-    clear. ∎
+    of the clip; all that is shown later is one of what is returned, the keys, and pixels in the clear. ∎
 
     Raises `RegionError` if there is no face where one has to be, and errors of the method.
     """
@@ -209,8 +208,7 @@ class Layer:
 def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | None, Layer]:
     """Return the heads of a track by their classes of yaw, from the frame of `Scene.painted_at`.
 
-    Pixels of `image` that are replaced are set to 0 first. Raises `InvalidParameter` for a draw that is no
-    face.
+    Pixels of `image` that are replaced are set to 0 first. Raises `InvalidParameter` if the draw is no face.
     """
     method = scene.method
     if drawn.face is None or not isinstance(method, FaceMethod):

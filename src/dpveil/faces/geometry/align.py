@@ -30,8 +30,7 @@ Points = Float64[np.ndarray, "n 2"]
 
 @dataclass(frozen=True)
 class Frame:
-    """A canonical crop: `size` × `size` pixels with the face positioned as in UTKFace, and a margin around
-    it.
+    """A canonical crop: `size` × `size` pixels with the face placed as in UTKFace, and a margin around it.
 
     `margin` is added on each side, in units of UTKFace's crop: 0 is that crop, which cuts off hair and ears,
     0.35 includes ears, most hair and the neck. Raises `InvalidParameter` for sizes outside 16 to 4096 and

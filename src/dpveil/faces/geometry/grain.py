@@ -41,8 +41,7 @@ Share = Float32[np.ndarray, "h w"]
 def add_grain(face: Face, shown: Share, box: Box, outside: Photo, hidden: Hidden) -> Face:
     """Return the levels of a face in a region's box with the grain that the photo has around it.
 
-    `shown` is the alpha of the face. No pixel under `hidden` is read; the pattern is the same in every
-    release.
+    `shown` is the alpha of the face. No pixel under `hidden` is read; the pattern is always the same.
     """
     wanted, own = _around(box, outside, hidden, QUIET), _detail(face, shown > 0.9, QUIET)
     if wanted is None or own is None or wanted <= own:

@@ -121,8 +121,7 @@ class RankChoice:
     """One of `count` public candidates, drawn by the rank of its distance: ε-DP for any two inputs.
 
     The law is `two_level`, the best. `near` is the number of nearest candidates with the higher weight; None
-    minimises the mean rank. Raises `InvalidParameter`, and `NoiseError` for budgets too large for 62-bit
-    weights.
+    minimises the mean rank. Raises `InvalidParameter`, and `NoiseError` for budgets beyond 62-bit weights.
 
     >>> RankChoice(count=3, epsilon=1, near=1).probabilities[0] < 0.577  # e/(e + 2) is 0.5761
     True

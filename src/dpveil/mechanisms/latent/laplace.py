@@ -35,9 +35,8 @@ from dpveil.noise.laplace import digit_tables, discrete_laplace
 class BoxGaussian(LatentMechanism):
     """Discrete Gaussian noise with shares ρ_i ∝ S_i·√W_i that sum to ρ, then clipped to the box.
 
-    Promises ρ-zCDP for any two inputs. The shares minimise the squared error of the picture, from public
-    numbers only. Fields as in `LatentMechanism`; `rho` is ρ. Source: Canonne, Kamath & Steinke 2020; docs,
-    "Latent".
+    Promises ρ-zCDP for any two inputs. The shares minimise the picture's squared error, from public numbers
+    only. Fields as in `LatentMechanism`; `rho` is ρ. Source: Canonne, Kamath & Steinke 2020; docs, "Latent".
 
     *Proof.* A coordinate changes by at most 2^16 steps and gets variance 2^32/(2ρ_i), which costs ρ_i. ∎
     """
@@ -189,12 +188,11 @@ class BoxLaplace(LatentMechanism):
     """Laplace noise of scale (high_i - low_i)/(w_i·ε) with Σ w_i = 1, then clipped to the box.
 
     Promises ε for any two inputs. `allocation` "equal" is w_i = 1/m; "optimal" minimises the squared error of
-    the picture, w_i ∝ W_i^(1/3)·S_i^(2/3), from public numbers only; or weights by hand: see `Allocation`.
-    Fields as in `LatentMechanism`. Source: Li & Clifton 2021 algorithm 2 (errata E7); FaceIDP eq. 19 (errata
-    E4).
+    the picture, w_i ∝ W_i^(1/3)·S_i^(2/3), from public numbers; or weights by hand: see `Allocation`. Fields
+    as in `LatentMechanism`. Source: Li & Clifton 2021 algorithm 2 (errata E7); FaceIDP eq. 19 (errata E4).
 
-    *Proof.* A coordinate changes by at most 2^16 steps and gets noise of scale 2^16/(w_i·ε), which costs
-    w_i·ε. ∎
+    *Proof.* A coordinate moves by 2^16 steps at most and gets noise of scale 2^16/(w_i·ε): this costs w_i·ε.
+    ∎
     """
 
     name: ClassVar[str] = "box-laplace"

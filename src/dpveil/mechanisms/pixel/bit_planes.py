@@ -242,8 +242,7 @@ def allocate_budget(budget: float, levels: int, *, coarse: bool) -> tuple[Band, 
     """Return the bands of a group in one channel, with planes whose ε sum to at most `budget`.
 
     Greedy on the concave envelope: repeatedly take the step, small or large, with the largest reduction of
-    the model's squared error per cost. Near ε = 0 half a step is worth a quarter, so planes get much or
-    nothing.
+    the model's squared error per cost. Near ε = 0 half a step is worth a quarter: planes get much or nothing.
     """
     made, left = bands(levels), budget
     open_ = range(len(made) if coarse else len(made) - 1)

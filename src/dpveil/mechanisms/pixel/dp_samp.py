@@ -98,8 +98,7 @@ def k_means(counts: Int64[np.ndarray, " levels"], clusters: int) -> list[Int64[n
 
 
 def _costs(sums: Float64[np.ndarray, "3 m"], first: int, stop: int) -> Float64[np.ndarray, "i j"]:
-    """Return at [i, j] the sum of squares around the mean of intensities i to first + j, infinite if there
-    are none.
+    """Return at [i, j] the sum of squares around the mean of intensities i to first + j, ∞ if there are none.
 
     j is below stop - first.
     """

@@ -231,8 +231,7 @@ class ScalarMechanism(ABC):
 
         A category contains the numbers nearest to it; a midpoint belongs to the upper one. By default there
         is a category at every point of the given step, or else of the coarsest lattice, of a finite range
-        with at most 4096 points. Columns sum to 1. Raises `InvalidParameter`. Source: Croft thesis definition
-        10.
+        with at most 4096 points. Columns sum to 1. Raises `InvalidParameter`. Source: Croft thesis def. 10.
 
         >>> from dpveil.mechanisms.scalar import Geometric
         >>> Geometric(range=(0, 2), sensitivity=1, epsilon=1).matrix().round(3).tolist()

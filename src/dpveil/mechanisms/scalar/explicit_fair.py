@@ -42,8 +42,7 @@ class ExplicitFair(ScalarMechanism):
 
     With m the distance of an answer to its nearer end, a response at distance d has weight e^(-ε·d) up to m
     and e^(-ε·⌈(d + m)/2⌉) beyond, where a step of the lattice counts ε·step/ΔF. All columns have the same
-    sum, also for odd sizes (errata E11). Fields are those of `ScalarMechanism`. Source: Croft thesis 5.73,
-    5.74.
+    sum, also for odd sizes (errata E11). Fields as in `ScalarMechanism`. Source: Croft thesis 5.73, 5.74.
 
     >>> ExplicitFair(range=(0, 5), sensitivity=1, epsilon=0.5).matrix().diagonal().round(3).tolist()
     [0.315, 0.315, 0.315, 0.315, 0.315, 0.315]

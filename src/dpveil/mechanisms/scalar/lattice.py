@@ -187,8 +187,7 @@ class Lattice:
 
     @cached_property
     def furthest(self) -> int:
-        """`reach` of a finite lattice, computed independently: over all pairs of points that two neighbours
-        can have.
+        """`reach` of a finite lattice, computed anew, over all pairs of points that two neighbours can have.
 
         It uses the thresholds between points and not the formula of `reach`.
         """

@@ -108,9 +108,8 @@ METHODS: Final = ("highs-ipm", "highs-ds")  # SciPy's methods, tried in this ord
 class Program:
     """The program: minimise Σ M[i,j]·|p_i - p_j| over matrices whose answers and responses are `points`.
 
-    `reach` points are one ΔF, which costs ε: in proportion to the distance if `metric`, else for all
-    distances up to there. `fair` adds monotone rows and columns, symmetry and fairness, on points without
-    gaps.
+    `reach` points are one ΔF, which costs ε: in proportion to the distance if `metric`, else for all up to
+    there. `fair` adds monotone rows and columns, symmetry and fairness, on points without gaps.
     """
 
     points: Int64[np.ndarray, " points"]

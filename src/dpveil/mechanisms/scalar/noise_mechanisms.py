@@ -181,8 +181,7 @@ def _stairs(
 
 @lru_cache(maxsize=64)
 def _stair_table(epsilon: Fraction, reach: int, inner: int) -> LazyTable:
-    """Return the table of stairs: weight inner·(1 - b) for the first, reach·(1 - b)·b^t then, reach·b^T from
-    T on.
+    """Return the table of stairs: weight inner·(1 - b) first, reach·(1 - b)·b^t then, reach·b^T from T on.
 
     b = e^-ε is enclosed by two integers in units of 2^-work, and so are all sums and products of it.
     """

@@ -188,8 +188,7 @@ class Tracker:
     def _cover(self, traces: list[LiveTrack], now: GreyFrame) -> None:
         """Take which tracks that were not found are in the place of others that were.
 
-        One may be the same object as its `doubles`. It is followed on, as it may come out of their place
-        again.
+        One may be the same object as its `doubles`. It is followed on, as it may leave their place again.
         """
         missing = _missing(traces, now)
         if not missing:

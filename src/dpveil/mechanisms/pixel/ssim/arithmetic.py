@@ -121,8 +121,7 @@ def find(ends, drawn):
 def decide(drawn, probability, margin):
     """Return whether a uniform number is below a probability; `drawn` are its leading 62 bits.
 
-    The true probability is within a factor 1 ± `margin` of the given one; where that matters, return
-    `UNSURE`.
+    The true probability is within a factor 1 ± `margin` of the given one; if that matters, return `UNSURE`.
     """
     level = float(drawn)
     if level + ROUNDED < probability * (1.0 - margin) * WHOLE:

@@ -199,9 +199,7 @@ class WindowSampler:
         return max(1, min(self.cells, int((WORD - 6) / log2(self.levels) + 1e-9)))
 
     def _law(self) -> Law:
-        """Return the parameters of the law, with bounds on rounding errors (docs: ssim-exponential, "How it
-        is drawn").
-        """
+        """Return the parameters of the law, with bounds on rounding errors (docs: "How it is drawn")."""
         epsilon, whole = float(self.epsilon), 2.0**self._bits
         rounding = epsilon * 2.0**-46 + 2.0**-36
         widest = number_of_sets(self.cells, self.levels) + 1 if self.way == "counts" else 0
