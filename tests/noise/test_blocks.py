@@ -141,7 +141,7 @@ FAULTS: dict[str, tuple[object, str, Callable[..., object]]] = {
     ),
     "the tail is a point": (gaussian, "_decide", bare),
     "the tail is geometric": (gaussian, "below_exp", lambda *given, **more: True),
-    "nothing is rejected": (gaussian, "accepted", lambda *given: np.ones(len(given[1]), bool)),
+    "nothing is rejected": (gaussian, "accept_blocks", lambda *given: np.ones(len(given[1]), bool)),
     "one bit for two": (
         gaussian.BlockTable,
         "begun",
