@@ -193,7 +193,9 @@ def level() -> Level:
         rho(1, 3, 1, 2, 1, 2, 1),
         Case(2, 2, 1, replace(shrunk, delta="0.05", neighbourhood=1)),
     )
-    return Level(exact, tuple(Drawn(case, 10_000) for case in larger))
+    beyond = np.array([[[[0], [255]], [[255], [0]]]], np.uint8)  # its last coefficient is clipped
+    clipped = Drawn(rho(2, 2, 1, 2, None, 20, 4), 10_000, beyond)
+    return Level(exact, (*(Drawn(case, 10_000) for case in larger), clipped))
 
 
 AUDIT: Final = method_audit(DCTGaussian, outcomes, distribution, MUTANTS, level())
