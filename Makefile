@@ -26,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo heads test coverage audit audit-deep fuzz fuzz-certificates fuzz-clips fuzz-documents fuzz-networks fuzz-service dockerfile slow dist dist-check lint format types docs serve bench reproduction lock clean
+.PHONY: help venv demo heads test coverage audit fuzz fuzz-certificates fuzz-clips fuzz-documents fuzz-networks fuzz-service dockerfile slow dist dist-check lint format types docs serve bench reproduction lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -93,9 +93,6 @@ coverage: $(DEV) ## the same, with how many lines and branches of the code the t
 
 audit: $(DEV) ## audit every method and sampler with fresh secure bits, and kill the mutants
 	@$(BIN)/dpveil audit $(AUDIT_ARGS)
-
-audit-deep: $(DEV) ## the same with more settings and five to ten times the draws
-	@$(BIN)/dpveil audit --deep
 
 fuzz: fuzz-certificates fuzz-networks $(DEV) ## feed 100 000 damaged photos to the reader: no crash, hang or bomb
 	@$(BIN)/python tests/hardening/fuzz.py photos --files 100000

@@ -3,7 +3,7 @@
 import csv
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import ClassVar
@@ -11,9 +11,10 @@ from typing import ClassVar
 import pytest
 
 import dpveil_audit as audit
-from dpveil.core.registry import FACES, LATENT, PIXEL, SCALAR
-from dpveil.errors import InvalidParameter, UnknownName
+from dpveil import faces
+from dpveil.mechanisms import latent, scalar
 from dpveil.mechanisms.latent.base import STEPS
+from dpveil.mechanisms.pixel import TABLE as METHODS
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.pixel.base import cell_areas
 from dpveil.mechanisms.scalar import ScalarMechanism
@@ -25,22 +26,11 @@ from dpveil_audit.numbers import queries
 from dpveil_audit.pixel.case import Case
 from dpveil_audit.pixel.methods import TABLE
 from dpveil_audit.runner import entries, learners, steps_of
+from dpveil_audit.samplers import samplers
 from dpveil_audit.scalar.case import DEFINITIONS
 from dpveil_audit.scalar.mutants import NOISY, OWN, scalar_audit, scalars
 
 SEED = 20261121
-DOCUMENTED = {
-    *PIXEL,
-    *NOISY,
-    *OWN,
-    *LATENT,
-    *queries.AUDITS,
-    *learners(),
-    "gallery",
-    "attributes",
-    "growth",
-    "recombination",
-}
 
 
 def bits(name: str) -> SeededBits:
@@ -54,41 +44,38 @@ def documented_killers(name: str) -> dict[str, str]:
 
 
 def test_every_method_and_mechanism_has_its_audit():
-    kinds = {**PIXEL, **SCALAR, **LATENT, **FACES}
+    kinds = {**METHODS, **scalar.TABLE, **latent.TABLE, **faces.TABLE}
     assert {name: entry.method for name, entry in entries().items() if name in kinds} == kinds
     assert SIDE == STEPS
     for name, entry in scalars().items():
         assert name in DEFINITIONS or entry.method.finite_only  # else its integers are no second opinion
-        for level in entry.levels.values():
-            assert {case.method.promise for case in level.cases} == set(entry.method.relations)
+        assert {case.method.promise for case in entry.level.cases} == set(entry.method.relations)
     for entry in (queries.AUDITS | learners()).values():
-        settings = [case.settings for case in entry.levels["quick"].exact]
+        settings = [case.settings for case in entry.level.exact]
         assert {one.get("relation") == "any-database" for one in settings} == {True, False}
 
 
-def test_mutants_have_names_and_the_deep_level_has_more_settings(monkeypatch: pytest.MonkeyPatch):
+def test_mutants_have_names_and_every_part_is_counted(monkeypatch: pytest.MonkeyPatch):
     for name, entry in entries().items():
         names = {mutant.name for mutant in entry.mutants}
         assert len(names) == len(entry.mutants)
         assert names or entry.note
-        quick, deep = entry.levels["quick"], entry.levels["deep"]
-        more = [one.draws for one in quick.drawn] < [one.draws for one in deep.drawn]
-        assert entry.note or more or set(quick.exact) < set(deep.exact)
         told = []
         with monkeypatch.context() as patch:
-            patch.setattr(type(entry), "checks", lambda self, level, bits: [])
-            entry.run(name, "quick", bits, lambda told=told: told.append(1))
+            patch.setattr(type(entry), "checks", lambda self, bits: [])
+            entry.run(name, bits, lambda told=told: told.append(1))
         assert len(told) == steps_of(name) == 1 + len(entry.mutants)
 
 
 @pytest.mark.parametrize("name", audit.names())
-def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
+def test_the_audit_passes_and_every_mutant_dies(name: str):
     """Seeded; a right method is rejected with probability below 1e-7 over all seeds (`false_alarm`)."""
     report = audit.run(name, seed=SEED)
     assert report.passed, [f for one in report.audited for f in one.findings if not f.passed]
     [audited] = report.audited
     assert not [mutant.name for mutant in audited.mutants if mutant.has_survived]
-    if name in DOCUMENTED and audited.mutants:
+    shared = scalars().keys() - {*NOISY, *OWN} | samplers().keys()  # their mutants are told of together
+    if name not in shared and audited.mutants:
         assert {m.name: ", ".join(m.killed_by) for m in audited.mutants} == documented_killers(name)
     assert report.false_alarm < 1e-7
     assert json.loads(json.dumps(report.to_json(), allow_nan=False))["survived"] == 0
@@ -108,44 +95,16 @@ class Three(ScalarMechanism):
 
 def test_a_new_finite_mechanism_is_audited_without_a_line():
     """Seeded; right gates reject with probability below 1e-8."""
-    found = scalar_audit(Three).run("three", "quick", bits, int)
+    found = scalar_audit(Three).run("three", bits, int)
     assert found.passed
     assert {"same", "exact", "fit"} == set(found.gates)
     assert {m.name: m.killed_by for m in found.mutants}["a weight 1e-9 beyond"] == ("exact",)
-
-
-def test_deep_looks_harder_at_what_is_intact_and_no_harder_at_mutants():
-    """Mutants meet the quick settings at both levels."""
-    met: dict[str, list[int]] = {"intact": [], "mutants": []}
-    entry = TABLE["fill"]
-
-    def fit(version, setting, *, bits):
-        met["intact" if version is entry.intact else "mutants"].append(setting.draws)
-        return iter(())
-
-    gates = [replace(gate, look=fit) if gate.name == "fit" else gate for gate in entry.gates]
-    replace(entry, gates=tuple(gates)).run("fill", "deep", bits)
-    quick, deep = ([drawn.draws for drawn in entry.levels[name].drawn] for name in ("quick", "deep"))
-    assert met["intact"] == deep == [5 * draws for draws in quick]
-    assert met["mutants"] == quick * len(entry.mutants)
 
 
 def test_a_seed_repeats_an_audit():
     first, second = (audit.run("integer-matrix", seed=3).to_json() for _ in range(2))
     assert first == second
     assert audit.run("integer-matrix", seed=4).to_json() != first
-
-
-@pytest.mark.parametrize(
-    ("asked", "problem"),
-    [
-        (("dp-pixx",), UnknownName),
-        (("integer-matrix", "thorough"), InvalidParameter),
-    ],
-)
-def test_what_cannot_be_audited_is_refused(asked, problem):
-    with pytest.raises(problem):
-        audit.run(*asked)
 
 
 def test_errata_e12_published_scale_overspends_256_fold():

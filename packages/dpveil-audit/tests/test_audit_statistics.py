@@ -1,21 +1,18 @@
-"""Goodness of fit, divergences and lower bounds: never on the wrong side of the truth, and near it."""
+"""Goodness of fit and divergences: never on the wrong side of the truth, and near it."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pytest
-from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.distributions import (
     finite_distribution,
-    gaussian_distribution,
     laplace_distribution,
 )
 from dpveil_audit.divergence import (
@@ -27,8 +24,7 @@ from dpveil_audit.divergence import (
     renyi_of_masses,
     worst,
 )
-from dpveil_audit.fit import ALPHA, fit, fit_pairs, multinomial, power
-from dpveil_audit.lower_bound import lower_bound
+from dpveil_audit.fit import fit, multinomial
 
 N = 300_000
 
@@ -48,29 +44,12 @@ def geometric_pair(scale, count, seed):
 def test_right_distribution_passes(scale):
     verdict = fit(geometric_pair(float(scale), N, 1), laplace_distribution(scale))
     assert not verdict.is_rejected
-    assert set(verdict.parts) == {"coarse bins", "fine bins", "centre", "tails", "extremes"}
+    assert set(verdict.parts) == {"coarse bins", "fine bins", "outcomes", "extremes"}
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 3), 1, 16, 255, 460_000_000])
 def test_scale_two_percent_too_small_is_rejected(scale):
-    n = 600_000  # power at α = 1e-9 is above 0.999 by the noncentral chi-square
-    assert power(laplace_distribution(scale), laplace_distribution(Fraction(98, 100) * scale), n) > 0.999
-    assert fit(geometric_pair(0.98 * float(scale), n, 2), laplace_distribution(scale)).is_rejected
-
-
-@pytest.mark.parametrize(("chance", "size"), [(0.0025, 20_000), (5e-4, 100_000), (0.1, 1_000)])
-def test_two_outcomes_are_rejected_by_chance_as_seldom_as_promised(chance, size):
-    """Nothing is drawn: the exact chances of all counts that `fit` rejects, which reach to both ends."""
-    distribution = finite_distribution([1 - chance, chance])
-
-    def rejected(count):
-        return fit(np.repeat([0, 1], [size - count, count]), distribution).is_rejected
-
-    mean = int(chance * size)
-    more = next(count for count in range(mean, size) if rejected(count))
-    fewer = next((count for count in range(mean, -1, -1) if rejected(count)), -1)
-    false_alarm = stats.binom.sf(more - 1, size, chance) + stats.binom.cdf(fewer, size, chance)
-    assert 1e-14 < false_alarm <= ALPHA
+    assert fit(geometric_pair(0.98 * float(scale), 2 * N, 2), laplace_distribution(scale)).is_rejected
 
 
 @pytest.mark.parametrize("chances", [(0.2, 0.3, 0.5), (0.01, 0.09, 0.9), (1e-6, 0.5, 0.499999)])
@@ -84,33 +63,12 @@ def test_a_multinomial_p_value_is_never_too_small(chances):
     assert np.all(np.cumsum(masses[order]) <= p_values[order] + 1e-12)
 
 
-@pytest.mark.parametrize("lag", [1, 2, 3])
-def test_reused_noise_is_seen_in_pairs(lag):
-    good = geometric_pair(255.0, N, 6)
-    reused = np.repeat(good[: N // (2 * lag) * lag].reshape(-1, lag), 2, axis=0).ravel()
-    assert not fit_pairs(good, laplace_distribution(255), lag=lag).is_rejected
-    assert fit_pairs(reused, laplace_distribution(255), lag=lag).is_rejected
-
-
-@pytest.mark.parametrize("variance", [Fraction(1, 4), 3, 400.5])
-def test_discrete_gaussian_distribution_is_the_normalised_sum(variance):
-    distribution = gaussian_distribution(variance)
-    z = np.arange(-400, 401)
-    mass = np.exp(-(z**2) / (2 * float(variance)))
-    assert np.allclose(distribution.between(z - 1, z), mass / mass.sum(), rtol=1e-9, atol=1e-17)
-    tail = mass[z > 40].sum() / mass.sum()
-    assert np.isclose(distribution.survival(np.array([40]))[0], tail, rtol=1e-9)
-
-
 def test_an_impossible_outcome_is_rejected():
     distribution = finite_distribution([0.5, 0.0, 0.5])
     good = np.arange(1000) % 2 * 2
     assert not fit(good, distribution).is_rejected
     assert fit(np.append(good, 1), distribution).is_rejected
     assert fit(np.append(good, 7), distribution).is_rejected
-
-
-FEW = 20_000
 
 
 def joint(parts):
@@ -132,21 +90,6 @@ def test_composed_laplace_noise_has_the_divergence_of_its_joint_distribution(mov
     first, second = joint(parts)
     due = float(np.sum(np.maximum(0.0, first - math.exp(epsilon) * second)))
     assert compose(parts, 1 / scale).delta(epsilon) == pytest.approx(due, abs=1e-12)
-
-
-def test_two_accountants_find_the_same_delta():
-    """`dp_accounting`, which the product composes with, against the sums of the audit."""
-    z, parts = np.arange(-90, 100), []
-    for gap in (7, 5, 2):
-        rows = [np.exp(-((z - moved) ** 2) / 50.0) for moved in (0, gap)]
-        parts.append(tuple(row / row.sum() for row in rows))
-    one = partial(pld.from_discrete_gaussian_mechanism, 5.0)
-    theirs = [
-        one(sensitivity=g, value_discretization_interval=1 / 600, use_connect_dots=True) for g in (7, 5, 2)
-    ]
-    whole, ours = theirs[0].compose(theirs[1]).compose(theirs[2]), compose(parts)
-    for epsilon in (0.5, 1.2, 2.0):
-        assert ours.delta(epsilon) == pytest.approx(whole.get_delta_for_epsilon(epsilon), rel=0.02, abs=1e-5)
 
 
 def test_an_outcome_that_only_one_input_gives_is_never_excused():
@@ -213,30 +156,3 @@ def test_a_part_reads_what_its_places_show():
     shown = np.array([[[[9], [9]]], [[[0], [9]]], [[[9], [0]]]], np.uint8)
     assert part.read(shown).tolist() == [1, 2, -1]
     assert part.first.tolist() == [0, 1, 2, 1]
-
-
-def coin(chance, count, seed):
-    """Draws of 1 with `chance`, else 0, beside a column that never changes."""
-    words = SeededBits(seed, "coin").words(count) >> np.uint64(11)
-    hit = words.astype(np.float64) / 2**53 < chance
-    return np.stack([hit, np.ones(count)], axis=1).astype(np.uint8)
-
-
-def bound(first, second, n=FEW, seed=0, **options):
-    return lower_bound(coin(first, 2 * n, seed), coin(second, 2 * n, seed + 10), **options)
-
-
-@pytest.mark.parametrize(
-    ("first", "second"), [(0.5, 0.5 / math.e), (0.5 / math.e, 0.5), (0.9, 0.5), (0.5, 0.5)]
-)
-def test_bound_is_below_the_truth_and_near_it(first, second):
-    truth = max(abs(math.log(first / second)), abs(math.log((1 - first) / (1 - second))))
-    found = bound(first, second, n=300_000).lower
-    assert found <= truth
-    assert found >= truth - 0.12
-
-
-def test_bound_covers_the_truth_as_often_as_promised():
-    alpha, runs = 0.2, 60
-    missed = sum(bound(0.5, 0.5 / math.e, n=1500, seed=100 * s, alpha=alpha).lower > 1 for s in range(runs))
-    assert missed <= stats.binom.isf(1e-9, runs, alpha)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from PIL import Image
 
+from dpveil.cli import run
 from dpveil_train import denoiser, gan, stylegan, upconv
 
 HOMES: Final = {"gan": gan, "stylegan": stylegan, "upconv": upconv, "denoiser": denoiser}
@@ -40,18 +42,33 @@ def trainer(name: str, **changes: Any) -> Any:
     return home.Trainer(plan, crops(side=plan.side), conditions(others=1 if name == "upconv" else 2))
 
 
+def train(*words: object) -> int:
+    return run(["train", *map(str, words)])
+
+
 def weights(made: Any) -> list[np.ndarray]:
     return [value.detach().numpy().copy() for value in made.mean.parameters()]
 
 
-def shard(path: Path, count: int) -> Path:
-    with tarfile.open(path, "w") as tar:
-        for number, crop in enumerate(crops(count)):
-            buffer = io.BytesIO()
-            Image.fromarray(crop).save(buffer, "PNG")
-            told = {"age": 30, "gender": ("male", "female")[number % 2], "race": "white"}
-            for name, content in (("png", buffer.getvalue()), ("json", json.dumps(told).encode())):
-                info = tarfile.TarInfo(f"{number:06}.{name}")
-                info.size = len(content)
-                tar.addfile(info, io.BytesIO(content))
+def png(picture: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def tar(path: Path, members: Iterable[tuple[str, bytes]]) -> Path:
+    with tarfile.open(path, "w") as made:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            made.addfile(info, io.BytesIO(content))
     return path
+
+
+def shard(path: Path, count: int) -> Path:
+    members = []
+    for number, crop in enumerate(crops(count)):
+        told = {"age": 30, "gender": ("male", "female")[number % 2], "race": "white"}
+        members.append((f"{number:06}.png", png(Image.fromarray(crop))))
+        members.append((f"{number:06}.json", json.dumps(told).encode()))
+    return tar(path, members)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from network_made import png, tar, train
 from PIL import Image
 
-from dpveil.cli import run
-from dpveil.codecs import Codec, load
+from dpveil.codecs import TABLE, Codec, load
 from dpveil.core.photo import Photo
-from dpveil.core.registry import CODECS
 from dpveil.errors import PhotoError
 from dpveil.faces.portrait import centred
 from dpveil_train import PASSES, TRAINERS, codecs
@@ -48,20 +46,9 @@ def album(tmp_path: Path) -> Path:
 @pytest.fixture
 def shard(tmp_path: Path) -> Path:
     """A WebDataset shard: images with labels beside them."""
-    path = tmp_path / "faces-000.tar"
-    with tarfile.open(path, "w") as tar:
-        for number in range(COUNT):
-            buffer = io.BytesIO()
-            face(number).save(buffer, "PNG")
-            for name, content in ((f"{number:06}.png", buffer.getvalue()), (f"{number:06}.json", b"{}")):
-                info = tarfile.TarInfo(name)
-                info.size = len(content)
-                tar.addfile(info, io.BytesIO(content))
-    return path
-
-
-def train(*words: object) -> int:
-    return run(["train", *map(str, words)])
+    members = ((f"{number:06}.{end}", number) for number in range(COUNT) for end in ("png", "json"))
+    pairs = ((name, png(face(number)) if name.endswith("png") else b"{}") for name, number in members)
+    return tar(tmp_path / "faces-000.tar", pairs)
 
 
 SMALL = ("--side", "12", "--length", "5")
@@ -69,7 +56,7 @@ SMALL = ("--side", "12", "--length", "5")
 
 def test_every_codec_has_a_trainer():
     assert set(TRAINERS) == set(PASSES)
-    assert set(CODECS) == set(TRAINERS) | (set(NETWORKS) - {"denoiser"})
+    assert set(TABLE) == set(TRAINERS) | (set(NETWORKS) - {"denoiser"})
 
 
 def test_a_folder_becomes_a_model_and_a_card(album, tmp_path, capsys):
@@ -129,23 +116,13 @@ def test_what_cannot_be_read_is_reported_and_left_out(album, shard, tmp_path, ca
 
 
 def test_of_members_only_plain_pictures_are_read(tmp_path):
-    path = tmp_path / "odd.tar"
-    buffer = io.BytesIO()
-    face(1).save(buffer, "PNG")
-    with tarfile.open(path, "w") as tar:
-        for name, kind in (
-            ("../up.png", tarfile.REGTYPE),
-            ("link.png", tarfile.SYMTYPE),
-            ("dir.png", tarfile.DIRTYPE),
-        ):
+    plain = {"../up.png": png(face(1)), "text.png": b"hello", ".hidden.png": b"", "empty.jpg": b""}
+    path = tar(tmp_path / "odd.tar", plain.items())
+    with tarfile.open(path, "a") as more:
+        for name, kind in (("link.png", tarfile.SYMTYPE), ("dir.png", tarfile.DIRTYPE)):
             info = tarfile.TarInfo(name)
             info.type, info.linkname = kind, "/etc/passwd"
-            info.size = len(buffer.getvalue()) if kind == tarfile.REGTYPE else 0
-            tar.addfile(info, io.BytesIO(buffer.getvalue()) if info.size else None)
-        for name, content in (("text.png", b"hello"), (".hidden.png", b""), ("empty.jpg", b"")):
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
+            more.addfile(info)
     found = list(photos([path]))
     assert sum(isinstance(one, Photo) for one in found) == 1
     assert sum(isinstance(one, PhotoError) for one in found) == 4
@@ -187,7 +164,7 @@ def test_nothing_is_overwritten_without_force(album, tmp_path, capsys, existing,
     (tmp_path / existing).write_text("mine")
     out = tmp_path / "model.safetensors"
     with monkeypatch.context() as patch:
-        patch.setattr(codecs, "train_codec", None)  # refused before minutes are spent
+        patch.setattr(codecs, "photos", None)  # refused before minutes are spent
         assert train("pca", album, "--out", out, *SMALL) == 4
     assert "it exists already" in capsys.readouterr().err
     assert (tmp_path / existing).read_text() == "mine"

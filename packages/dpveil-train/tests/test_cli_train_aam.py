@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from network_made import train
 from PIL import Image
 
-from dpveil.cli import run
 from dpveil.codecs import AAM, load
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
@@ -53,10 +53,6 @@ class Discs:
             shape = place + np.sqrt(bright.sum() / np.pi) * ring
             out.append(shape if crop.max() > 140 else shape * np.nan)
         return np.array(out)
-
-
-def train(*words: object) -> int:
-    return run(["train", *map(str, words)])
 
 
 def test_a_model_its_card_and_what_was_left_out(album, tmp_path, capsys, monkeypatch):

@@ -21,9 +21,6 @@ def command(
             help="A method, mechanism, query or sampler, growth, recombination or naive-bayes; default: all.",
         ),
     ] = None,
-    deep: Annotated[
-        bool, typer.Option("--deep", help="More settings, and five to ten times the draws.")
-    ] = False,
     quiet: Quiet = False,
     json: AsJson = False,
     seed: Annotated[
@@ -35,7 +32,7 @@ def command(
     \b
     Examples:
       dpveil audit
-      dpveil audit dp-pix-gaussian --deep
+      dpveil audit dp-pix-gaussian
       dpveil audit truncated-laplace
 
     Ends with 1 when a promise is broken or a mutant survives. Reads no photo and spends nothing.
@@ -43,9 +40,8 @@ def command(
     from dpveil.cli.progress import bar
     from dpveil_audit.runner import run, steps_of
 
-    level = "deep" if deep else "quick"
     with bar(steps_of(method), "auditing", quiet=quiet) as step:
-        report = run(method, level, seed=seed, step=step)
+        report = run(method, seed=seed, step=step)
     if json:
         say.document(report.to_json())
     else:
@@ -64,12 +60,12 @@ def _tell(report: Report) -> None:
         f"{counts['mutants']} mutants, {counts['survived']} survived"
     )
     chance = f"by chance with probability below {report.false_alarm:.0e}" if report.false_alarm else "never"
-    say.answer(f"level {report.level}, bits: {report.bits}; a correct method fails {chance}")
+    say.answer(f"bits: {report.bits}; a correct method fails {chance}")
     say.answer("every promise held" if report.passed else "NOT PASSED")
 
 
 def _tell_gates(one: Audited) -> None:
-    rows = [("GATE", "RESULT", "CHECKS", "CLOSEST TO ITS LIMIT", "DETECTS", "KILLS")]
+    rows = [("GATE", "RESULT", "CHECKS", "CLOSEST TO ITS LIMIT", "KILLS")]
     for gate in one.gates:
         of_gate = [finding for finding in one.findings if finding.gate == gate]
         worst, broken = one.worst(gate), sum(not finding.passed for finding in of_gate)
@@ -81,7 +77,6 @@ def _tell_gates(one: Audited) -> None:
                 f"{broken} BROKEN" if broken else "kept",
                 str(len(of_gate)),
                 f"{worst.what}: {worst.value:.3g} of {worst.limit:.3g} {worst.unit}".rstrip(),
-                one.sees(gate),
                 f"{kills} of {tried}" if tried else "-",
             )
         )

@@ -4,35 +4,32 @@ An audit has *versions*: the intact one, and mutants that have to be rejected. A
 a way to draw, or both; without one of its own, it is drawn from its law. A *case* has settings, inputs and
 what its promise allows for two of them. A *gate* holds what a version does in a case against that, and yields
 findings. There is one way to compute a divergence (`exact_gate`), one to test draws against a law
-(`fit_gate`), and for what has no law, a lower bound from samples (`bound_finding`). Families of audits bring
-their laws, draws and cases.
+(`fit_gate`). Families of audits bring their laws, draws and cases.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any, Final
+from unittest import mock
 
 import numpy as np
 from jaxtyping import Float64
 
 from dpveil.errors import DPVeilError
-from dpveil.noise.bits import BitSource
+from dpveil.noise.bits import BitSource, uniforms
 from dpveil_audit.distributions import Distribution, finite_distribution
 from dpveil_audit.divergence import CLOSE, Outcomes, Pairs, ProductLaw, Worst, worst
-from dpveil_audit.fit import ALPHA, fit, fit_pairs, pair_fits, power
-from dpveil_audit.lower_bound import lower_bound
+from dpveil_audit.fit import ALPHA, fit, fit_pairs, pair_fits
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one gate: `value` against `limit` in `unit`, and whether the promise held.
-
-    `sees` says in words which violation such a finding would have detected.
-    """
+    """The result of one gate: `value` against `limit` in `unit`, and whether the promise held."""
 
     gate: str
     what: str
@@ -41,7 +38,6 @@ class Finding:
     limit: float
     passed: bool
     unit: str = ""
-    sees: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as JSON; infinite values and nan are null."""
@@ -83,33 +79,18 @@ class Audited:
         of_gate = [finding for finding in self.findings if finding.gate == gate]
         return max(of_gate, key=lambda f: (not f.passed, f.value / f.limit if f.limit else f.value))
 
-    def sees(self, gate: str) -> str:
-        """Return in words what this gate detects: the smallest violation in its best setting."""
-        return min(
-            (finding.sees for finding in self.findings if finding.gate == gate and finding.sees), default=""
-        )
-
     def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "passed": self.passed,
-            "note": self.note,
-            "findings": [finding.to_json() for finding in self.findings],
-            "mutants": [
-                {"name": m.name, "tried_by": list(m.tried_by), "killed_by": list(m.killed_by)}
-                for m in self.mutants
-            ],
-        }
+        findings = [finding.to_json() for finding in self.findings]
+        return {**asdict(self), "passed": self.passed, "findings": findings}
 
 
 @dataclass(frozen=True)
 class Report:
-    """One audit: its level, the source of its bits, and all results.
+    """One audit: the source of its bits, and all results.
 
     `false_alarm` bounds the probability that any gate rejects a method that keeps its promise.
     """
 
-    level: str
     bits: str
     false_alarm: float
     audited: tuple[Audited, ...]
@@ -122,7 +103,6 @@ class Report:
         findings = [finding for one in self.audited for finding in one.findings]
         mutants = [mutant for one in self.audited for mutant in one.mutants]
         return {
-            "level": self.level,
             "bits": self.bits,
             "false_alarm_probability": self.false_alarm,
             "passed": self.passed,
@@ -140,12 +120,7 @@ def _finite(value: object) -> object:
 
 Bits = Callable[[str], BitSource]
 """A function from names to independent bit sources."""
-BY_LAW: Final = ("exact", "fit")
 BY_DRAWS: Final = ("fit",)  # gates for a mutant with the intact law, which only draws can reject
-DEEPER: Final = 5  # draws of a deep level for each of the quick one
-SHARPEST: Final = 400  # largest power of probabilities, in hundredths, that is tried
-MISSED_FIT: Final = 1e-6
-SHARED: Final = 100  # tests that share the alpha of one gate, for the power that is stated
 SAME_LAW: Final = 1e-7  # largest difference of a probability from the law that is written independently
 Chances = Sequence[Float64[np.ndarray, " outcomes"]]
 """The law of every draw of one input."""
@@ -162,7 +137,7 @@ class Version:
     `shared` all parts of one from one random number, if `repeated` each as often in a row. `gates` are those
     that a mutant is shown to, all if empty: the others cannot detect it. Mutants that are `common` to several
     names are skipped where they differ from the intact version in no case (`fits`); others have to be
-    rejected.
+    rejected. Those with a `plant` are the intact one, with a fault in dpveil: its owner, name and change.
     """
 
     name: str
@@ -174,10 +149,18 @@ class Version:
     gates: tuple[str, ...] = ()
     fits: Callable[[Any], bool] = lambda case: True
     common: bool = False
+    plant: tuple[Any, str, Callable[[Any], Any]] | None = None
 
     @property
     def seen(self) -> LawOf:
         return self.shown or self.law  # type: ignore[return-value]
+
+    def planted(self) -> AbstractContextManager[Any]:
+        """Return the context in which the fault of this version, if there is one, is in dpveil."""
+        if self.plant is None:
+            return nullcontext()
+        owner, name, change = self.plant
+        return mock.patch.object(owner, name, change(vars(owner)[name]))
 
     def draws(self, case: Any, inputs: Any, count: int, bits: BitSource) -> Any:
         if self.draw is not None:
@@ -185,6 +168,11 @@ class Version:
         law = self.seen(case, inputs)
         drawn = sampled(law.chances(0), count, bits, shared=self.shared, repeated=self.repeated)
         return law.show(drawn, np.shape(inputs[0]))
+
+
+def planted(name: str, owner: Any, attribute: str, change: Callable[[Any], Any], gates: str) -> Version:
+    """Return dpveil with a fault: `change` makes it of an `attribute` of `owner`; `gates` are "a, b"."""
+    return Version(name=name, gates=tuple(gates.split(", ")), plant=(owner, attribute, change))
 
 
 class Case:
@@ -212,19 +200,16 @@ class Case:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A setting for gates that draw: the inputs that are fitted (None: the case's own), or the pairs that are
-    distinguished.
-    """
+    """A setting for gates that draw: the inputs that are fitted (None: the case's own)."""
 
     case: Any
     draws: int
     fits: Any = None
-    pairs: tuple[tuple[Any, Any], ...] = ()
 
 
 @dataclass(frozen=True)
 class Level:
-    """The settings of one level: for gates that compute, and for those that draw."""
+    """The settings of an audit: for gates that compute, and for those that draw."""
 
     exact: tuple[Any, ...]
     drawn: tuple[Drawn, ...] = ()
@@ -232,11 +217,6 @@ class Level:
     @property
     def cases(self) -> tuple[Any, ...]:
         return tuple(dict.fromkeys([*self.exact, *(setting.case for setting in self.drawn)]))
-
-    def levels(self, deep: tuple[Any, ...]) -> dict[str, Any]:
-        """Return this level as the quick one, and a deep one with more cases and `DEEPER` times the draws."""
-        drawn = tuple(replace(setting, draws=DEEPER * setting.draws) for setting in self.drawn)
-        return {"quick": self, "deep": replace(self, exact=self.exact + deep, drawn=drawn)}
 
 
 @dataclass(frozen=True)
@@ -251,7 +231,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Gate:
-    """A gate by name: `look(version, setting)` yields findings for every setting that `of` finds in a level.
+    """A gate by name: `look(version, setting)` yields findings for every setting `of` a level.
 
     A gate that `draws` gets `bits`, too, the same for all versions.
     """
@@ -278,7 +258,7 @@ def drawing(name: str, look: Callable[..., Iterable[Finding]]) -> Gate:
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """The audit of one name: its versions, the settings of both levels, and the gates.
+    """The audit of one name: its versions, their settings, and the gates.
 
     Gates that detect most mutants for their time come first. `note` gives the reason if there is nothing to
     check. A release that is refused with one of `refusals` is a finding.
@@ -286,33 +266,31 @@ class Audit:
 
     intact: Any
     mutants: tuple[Any, ...] = ()
-    levels: dict[str, Any]
+    level: Level = Level(())
     gates: tuple[Gate, ...] = ()
     note: str = ""
     method: Any = None
     refusals: tuple[type[DPVeilError], ...] = ()
 
-    def checks(self, level: Any, bits: Bits) -> list[Check]:
-        return [check for gate in self.gates for check in gate.checks(level, bits)]
+    def checks(self, bits: Bits) -> list[Check]:
+        return [check for gate in self.gates for check in gate.checks(self.level, bits)]
 
-    def run(self, name: str, level: str, bits: Bits, step: Callable[[], None] = lambda: None) -> Audited:
-        """Return the findings for the intact version at this level, and for mutants at the quick one.
-
-        Rejecting a mutant with few settings and draws is the stronger evidence, and more would reject it too.
-        `step` is called after the intact version and after every mutant.
-        """
-        checks = self.checks(self.levels[level], bits)
+    def run(self, name: str, bits: Bits, step: Callable[[], None] = lambda: None) -> Audited:
+        """Return the findings for the intact version and for mutants; `step` is called after each of them."""
+        checks = self.checks(bits)
         found = [finding for check in checks for finding in self.findings(self.intact, check)]
         step()
-        if self.mutants and level != "quick":
-            checks = self.checks(self.levels["quick"], bits)
         mutants = []
-        for mutant in self.mutants:
+        for given in self.mutants:
+            mutant, plant = given, given.plant
+            if plant is not None:
+                mutant = replace(self.intact, name=given.name, gates=given.gates, plant=plant)
             shown = [one for one in checks if not one.ties and one.gate in (mutant.gates or [one.gate])]
             differing = [check for check in shown if mutant.fits(check.case)]
             if differing or not mutant.common:
                 tried = tuple(dict.fromkeys(check.gate for check in shown))
-                mutants.append(Mutant(mutant.name, tried, tuple(self.killers(mutant, differing))))
+                with mutant.planted():
+                    mutants.append(Mutant(mutant.name, tried, tuple(self.killers(mutant, differing))))
             step()
         return Audited(name, tuple(found), tuple(mutants), self.note)
 
@@ -387,10 +365,10 @@ def law_gates(
 # What gates of several families share
 
 
-def count_finding(gate: str, what: str, case: object, count: Any, unit: str = "", sees: str = "") -> Finding:
+def count_finding(gate: str, what: str, case: object, count: Any, unit: str = "") -> Finding:
     """Return the finding of what must not occur even once: a number, or an array that says where it does."""
     times = int(np.count_nonzero(count)) if isinstance(count, np.ndarray) else int(count)
-    return Finding(gate, what, str(case), times, 0, not times, unit, sees=sees)
+    return Finding(gate, what, str(case), times, 0, not times, unit)
 
 
 def exact_finding(
@@ -398,9 +376,7 @@ def exact_finding(
 ) -> Finding:
     """Return the finding of the worst pair of inputs; `label` names one by its number."""
     where = str(case) if label is None else f"{case}, {' and '.join(map(label, found.pair))}"
-    beyond = f"{found.unit} above {float(found.limit):.4g} by {found.tolerance:.2g}"
-    sees = beyond if found.tolerance else "any excess"
-    return Finding("exact", what, where, float(found.value), float(found.limit), found.kept, found.unit, sees)
+    return Finding("exact", what, where, float(found.value), float(found.limit), found.kept, found.unit)
 
 
 def fit_finding(case: object, what: str, seen: Iterable[tuple[str, Outcomes, Chances]]) -> Finding:
@@ -408,7 +384,7 @@ def fit_finding(case: object, what: str, seen: Iterable[tuple[str, Outcomes, Cha
 
     `seen` has for every input its name, its outcomes (-1 for impossible ones), and their law.
     """
-    p_values, detected = dict[str, float](), 0.0
+    p_values = dict[str, float]()
     for name, outcomes, chances in seen:
         if outcomes.shape[1] != len(chances):
             p_values[f"count of numbers of {name}"] = 0.0
@@ -420,13 +396,7 @@ def fit_finding(case: object, what: str, seen: Iterable[tuple[str, Outcomes, Cha
             p_values |= fits(where, own, _distribution(mass.tobytes())) if draw in drawn else certain
         both = pair_fits(np.maximum(outcomes[:, drawn], 0), [chances[draw] for draw in drawn])
         p_values |= {f"{pair} of {name}": p_value for pair, p_value in both.items()}
-        detected = detected or (sharpest(chances[drawn[0]].tobytes(), len(outcomes)) if drawn else 0.0)
-    return p_value_finding(case, what, p_values, sees=f"power ≥ {detected:.2f}" if detected else "")
-
-
-def uniforms(bits: BitSource, count: int) -> Float64[np.ndarray, " n"]:
-    """Return independent numbers in [0, 1), multiples of 2^-53."""
-    return (bits.words(count) >> np.uint64(11)).astype(np.float64) / 2**53
+    return p_value_finding(case, what, p_values)
 
 
 def sampled(
@@ -437,7 +407,7 @@ def sampled(
     `shared` uses one random number for all parts of a release, `repeated` each as often in a row.
     """
     rows = 1 if shared else len(chances)
-    numbers = uniforms(bits, rows * -(-count // repeated)).reshape(rows, -1)
+    numbers = uniforms(rows * -(-count // repeated), bits).reshape(rows, -1)
     numbers = np.broadcast_to(numbers.repeat(repeated, axis=1)[:, :count], (len(chances), count))
     ends = [np.cumsum(mass[:-1]) for mass in chances]
     return np.stack([np.searchsorted(e, u, side="right") for e, u in zip(ends, numbers, strict=True)], axis=1)
@@ -448,7 +418,7 @@ def fits(name: str, seen: Any, law: Distribution) -> dict[str, float]:
     return {name: fit(seen, law).p_value, f"neighbouring draws of {name}": fit_pairs(seen, law).p_value}
 
 
-def p_value_finding(case: object, what: str, p_values: dict[str, float], *, sees: str = "") -> Finding:
+def p_value_finding(case: object, what: str, p_values: dict[str, float]) -> Finding:
     """Return the finding of several fits, by the name of what was fitted; alpha covers all of them together.
 
     `value` is -log10 of the smallest p-value, corrected for their number.
@@ -457,40 +427,10 @@ def p_value_finding(case: object, what: str, p_values: dict[str, float], *, sees
     value = max(0.0, -math.log10(max(1e-300, p_values[least]) * len(p_values)))
     limit = -math.log10(ALPHA)
     what = f"{what}, worst at {least}"
-    return Finding("fit", what, str(case), value, limit, value <= limit, "-log10 p", sees)
+    return Finding("fit", what, str(case), value, limit, value <= limit, "-log10 p")
 
 
 @lru_cache(maxsize=256)
 def _distribution(mass: bytes) -> Distribution:
     """Return a law as a distribution, which keeps what fits compute of it."""
     return finite_distribution(np.frombuffer(mass))
-
-
-@lru_cache(maxsize=256)
-def sharpest(mass: bytes, draws: int) -> float:
-    """Return the smallest power of all probabilities that the fit of one draw detects; 0 if none.
-
-    The power is the factor on the budget, for Laplace noise, randomised response and exponential mechanisms
-    alike. Source: `power` of the coarse bins alone, about 1 - 1e-6.
-    """
-    wanted, chances = _distribution(mass), np.frombuffer(mass)
-
-    def is_detected(hundredths: int) -> bool:
-        raised = chances ** (hundredths / 100)
-        wrong = finite_distribution(raised / raised.sum())
-        return power(wanted, wrong, draws, alpha=ALPHA / SHARED) > 1 - MISSED_FIT
-
-    low, high = 100, SHARPEST
-    if not is_detected(high):
-        return 0.0
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_detected(middle) else (middle, high)
-    return high / 100
-
-
-def bound_finding(where: str, first: np.ndarray, second: np.ndarray, limit: float, alpha: float) -> Finding:
-    """Return a lower bound on ε from releases of two inputs as bytes, for what has no law."""
-    found = lower_bound(first, second, alpha=alpha)
-    what = f"{len(first) // 2:,} draws, {found.event}"
-    return Finding("bound", what, where, found.lower, limit, found.lower <= limit, "ε")

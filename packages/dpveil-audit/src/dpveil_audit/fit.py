@@ -1,6 +1,6 @@
 """Goodness of fit of integer samplers: does a sample follow its stated distribution?
 
-Five tests on one sample, each with its own p-value, the smallest multiplied by their number (Bonferroni):
+Four tests on one sample, each with its own p-value, the smallest multiplied by their number (Bonferroni):
 counts in 64 bins of equal probability (scale, shape), the same in as many bins as have 50 expected draws
 (fine structure), exact binomial tests of the outcomes around the median (zero, where signs meet) and of
 nested tails on both sides, and the extremes with impossible outcomes. No p-value is asymptotic: for a right
@@ -20,17 +20,15 @@ from jaxtyping import Float64, Int64, Real
 from scipy import stats
 from scipy.special import gammaln
 
-from dpveil.errors import InvalidParameter
 from dpveil_audit.distributions import Distribution, finite_distribution
 
 ALPHA: Final = 1e-9  # probability of rejecting a right sampler
 BINS: Final = 64
 MOST_BINS: Final = 4096
 FEWEST_EXPECTED: Final = 50  # expected draws per bin of the fine test
-FEWEST_SAMPLES: Final = 200  # smallest sample that is tested
 CLASSES: Final = 8  # most classes of outcomes in the test of pairs
 CENTRE: Final = 8  # distance from the median up to which single outcomes are tested
-LOOKS: Final = 5  # number of tests
+LOOKS: Final = 4  # number of tests
 Chances = Float64[np.ndarray, "..."]
 """Probabilities of outcomes; several arrays may differ in length."""
 
@@ -39,69 +37,41 @@ Chances = Float64[np.ndarray, "..."]
 class Fit:
     """The verdict on one sample: a corrected `p_value` over all `parts`."""
 
-    samples: int
     p_value: float
-    alpha: float
     parts: dict[str, float]
 
     @property
     def is_rejected(self) -> bool:
         """Whether a right sampler would be this far off with probability below alpha."""
-        return self.p_value < self.alpha
+        return self.p_value < ALPHA
 
 
-def fit(
-    samples: Int64[np.ndarray, " n"], distribution: Distribution, *, alpha: float = ALPHA, bins: int = BINS
-) -> Fit:
-    """Return how well `samples` follow `distribution`; a right sampler fails with probability at most
-    `alpha`.
-
-    Raises `InvalidParameter` for fewer than 200 samples.
+def fit(samples: Int64[np.ndarray, " n"], distribution: Distribution, *, bins: int = BINS) -> Fit:
+    """Return how well `samples` follow a law; a right sampler fails with probability at most `ALPHA`.
 
     >>> coins = np.arange(1000) % 2
     >>> fair, unfair = finite_distribution([0.5, 0.5]), finite_distribution([0.3, 0.7])
     >>> fit(coins, fair).is_rejected, fit(coins, unfair).is_rejected
     (False, True)
     """
-    if len(samples) < FEWEST_SAMPLES:
-        raise InvalidParameter("samples", len(samples), "are too few", hint=f"draw {FEWEST_SAMPLES} or more")
     ordered = np.sort(samples)
     parts = {
         "coarse bins": _bins(ordered, distribution, bins),
         "fine bins": _bins(ordered, distribution, min(MOST_BINS, len(samples) // FEWEST_EXPECTED)),
-        "centre": _centre(ordered, distribution),
-        "tails": _tails(ordered, distribution),
+        "outcomes": _outcomes(ordered, distribution),
         "extremes": _extremes(ordered, distribution),
     }
-    return Fit(len(samples), min(1.0, len(parts) * min(parts.values())), alpha, parts)
+    return Fit(min(1.0, len(parts) * min(parts.values())), parts)
 
 
-def fit_pairs(
-    samples: Int64[np.ndarray, " n"], distribution: Distribution, *, alpha: float = ALPHA, lag: int = 1
-) -> Fit:
-    """Return how well draws `lag` apart follow `distribution` independently, which detects reused noise."""
-    blocks = samples[: len(samples) // (2 * lag) * 2 * lag].reshape(-1, 2, lag)
+def fit_pairs(samples: Int64[np.ndarray, " n"], distribution: Distribution) -> Fit:
+    """Return how well successive draws follow `distribution` independently, which detects reused noise."""
+    pairs = samples[: len(samples) // 2 * 2].reshape(-1, 2)
     inner, mass = _pool(distribution, CLASSES, least=1 / (2 * CLASSES))
-    classes = np.searchsorted(inner, blocks)
+    classes = np.searchsorted(inner, pairs)
     codes = (classes[:, 0] * len(mass) + classes[:, 1]).ravel().astype(np.int64)
     both = distribution.once("pairs", lambda: finite_distribution(np.outer(mass, mass).ravel()))
-    return fit(codes, both, alpha=alpha, bins=MOST_BINS)
-
-
-def power(distribution: Distribution, wrong: Distribution, samples: int, *, alpha: float = ALPHA) -> float:
-    """Return approximately how often the coarse bins reject `samples` draws of `wrong` against
-    `distribution`.
-
-    Source: for many draws `multinomial` is a function of Pearson's statistic, which is approximately
-    noncentral χ².
-    """
-    edges, p = _pool(distribution, BINS, least=FEWEST_EXPECTED / samples)
-    if not len(edges):
-        return 0.0
-    q = _masses(wrong, edges)
-    spread = _spread(len(edges))
-    limit = (2 * math.log(LOOKS / alpha) + len(edges) * math.log(spread)) / (1 - 1 / spread)
-    return float(stats.ncx2.sf(limit, len(edges), samples * np.sum((q - p) ** 2 / p)))
+    return fit(codes, both, bins=MOST_BINS)
 
 
 def _pool(
@@ -179,36 +149,30 @@ def _spread(freedom: int) -> float:
     return float(stats.chi2.isf(ALPHA / LOOKS, freedom)) / freedom
 
 
-def _centre(ordered: Int64[np.ndarray, " n"], distribution: Distribution) -> float:
-    """Return the smallest exact p-value over the single outcomes at most 8 from the median."""
+def _outcomes(ordered: Int64[np.ndarray, " n"], distribution: Distribution) -> float:
+    """Return the smallest exact p-value over the single outcomes at most 8 from the median, and over nested
+    tails, from 1/2 down to a thousandth of one draw.
+    """
+    size = len(ordered)
 
-    def make() -> tuple[Int64[np.ndarray, " k"], Float64[np.ndarray, " k"]]:
-        outcomes = distribution.quantile(np.array([0.5])) + np.arange(-CENTRE, CENTRE + 1)
-        return outcomes, distribution.between(outcomes - 1, outcomes).clip(0, 1)
+    def make() -> tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " m"], Int64[np.ndarray, " l"], Chances]:
+        near = distribution.quantile(np.array([0.5])) + np.arange(-CENTRE, CENTRE + 1)
+        levels = 0.5 ** np.arange(1, 12 + np.log2(size))
+        high = np.unique(distribution.upper(levels))
+        low = np.unique(distribution.quantile(levels)) - 1
+        single = distribution.between(near - 1, near).clip(0, 1)
+        return near, high, low, np.concatenate([single, distribution.survival(high), distribution.cdf(low)])
 
-    outcomes, chances = distribution.once("centre", make)
-    counts = _at_most(ordered, outcomes) - _at_most(ordered, outcomes - 1)
-    return _binomial(counts, len(ordered), chances)
+    near, high, low, chances = distribution.once(("outcomes", size), make)
+    single = _at_most(ordered, near) - _at_most(ordered, near - 1)
+    counts = np.concatenate([single, size - _at_most(ordered, high), _at_most(ordered, low)])
+    return _binomial(counts, size, chances)
 
 
 def _binomial(counts: Int64[np.ndarray, " k"], size: int, chances: Float64[np.ndarray, " k"]) -> float:
     """Return the smallest two-sided exact binomial p-value, times their number."""
     fewer, more = stats.binom.cdf(counts, size, chances), stats.binom.sf(counts - 1, size, chances)
     return float(min(1.0, len(counts) * 2 * np.min(np.minimum(fewer, more))))
-
-
-def _tails(ordered: Int64[np.ndarray, " n"], distribution: Distribution) -> float:
-    """Return the smallest exact p-value over nested tails, from 1/2 down to a thousandth of one draw."""
-    size = len(ordered)
-
-    def make() -> tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " m"], Float64[np.ndarray, " both"]]:
-        levels = 0.5 ** np.arange(1, 12 + np.log2(size))
-        high = np.unique(distribution.upper(levels))
-        low = np.unique(distribution.quantile(levels)) - 1
-        return high, low, np.concatenate([distribution.survival(high), distribution.cdf(low)])
-
-    high, low, chances = distribution.once(("tails", size), make)
-    return _binomial(np.concatenate([size - _at_most(ordered, high), _at_most(ordered, low)]), size, chances)
 
 
 def _extremes(ordered: Int64[np.ndarray, " n"], distribution: Distribution) -> float:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Final
 
-from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.errors import UnknownName
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil_audit import latent, networks, synthesis
 from dpveil_audit.engine import Audit, Report
@@ -18,8 +18,7 @@ from dpveil_audit.pixel.methods import TABLE
 from dpveil_audit.samplers import samplers
 from dpveil_audit.scalar.mutants import scalars
 
-LEVELS: Final = ("quick", "deep")
-DRAWING: Final = ("fit", "bound")  # gates that draw, and so can raise false alarms
+DRAWING: Final = "fit"  # the gate that draws, and so can raise false alarms
 Entries = Mapping[str, Audit]
 
 
@@ -28,9 +27,9 @@ def learners() -> Entries:
     """Return the audits of models, by name; empty without the extra `learn`."""
     if find_spec("sklearn") is None:
         return {}
-    from dpveil_audit.numbers.learning import naive_bayes
+    from dpveil_audit.numbers.learning import naive_bayes_audit
 
-    return {"naive-bayes": naive_bayes()}
+    return {"naive-bayes": naive_bayes_audit()}
 
 
 FAMILIES: Final[tuple[Callable[[], Entries], ...]] = (
@@ -50,7 +49,6 @@ FAMILIES: Final[tuple[Callable[[], Entries], ...]] = (
 
 def run(
     target: str | None = None,
-    level: str = "quick",
     *,
     seed: int | None = None,
     step: Callable[[], None] = lambda: None,
@@ -58,21 +56,19 @@ def run(
     """Audit a method, mechanism or sampler by name, or (None) all, with its mutants; return the report.
 
     Bits are secure unless a `seed` is given. `step` is called after each of `steps_of(target)` parts. Raises
-    `UnknownName`, and `InvalidParameter` for another level.
+    `UnknownName`.
 
     >>> run("integer-matrix", seed=1).passed
     True
     """
-    if level not in LEVELS:
-        raise InvalidParameter("level", level, "is unknown", hint="quick or deep")
     source = _Bits(seed)
     found = entries()
     if target is not None and target not in found:
         raise UnknownName("method, mechanism or sampler", target, tuple(found))
     found = found if target is None else {target: found[target]}
-    audited = tuple(entry.run(name, level, source, step) for name, entry in found.items())
-    drawn = sum(finding.gate in DRAWING for one in audited for finding in one.findings)
-    return Report(level, source.kind, drawn * ALPHA, audited)
+    audited = tuple(entry.run(name, source, step) for name, entry in found.items())
+    drawn = sum(finding.gate == DRAWING for one in audited for finding in one.findings)
+    return Report(source.kind, drawn * ALPHA, audited)
 
 
 def names() -> tuple[str, ...]:

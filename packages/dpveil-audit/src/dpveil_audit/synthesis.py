@@ -14,7 +14,8 @@ import numpy as np
 
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.noise.gaussian import discrete_gaussian
-from dpveil.synthesis.face_variations import UNIT, Votes, ballot, noisy, tally
+from dpveil.synthesis import face_variations, plan
+from dpveil.synthesis.face_variations import UNIT, Votes
 from dpveil.synthesis.plan import SetPlan, evolve
 from dpveil_audit.divergence import delta_of_zcdp
 from dpveil_audit.engine import (
@@ -24,6 +25,7 @@ from dpveil_audit.engine import (
     Level,
     Version,
     count_finding,
+    planted,
 )
 
 CODEC: Final = f"pca 100 sha256:{64 * '0'}"
@@ -94,32 +96,11 @@ def numbered_choices(people: People) -> tuple[np.ndarray, np.ndarray]:
     return table[:, 0], table[:, 1]
 
 
-Tally = Callable[[np.ndarray, np.ndarray, int], Votes]
-Variances = Callable[[SetPlan], tuple[int, ...]]
-Released = Callable[["VoteVersion", VoteCase, People, BitSource], list[Votes]]
-
-
-def own_variances(plan: SetPlan) -> tuple[int, ...]:
-    return (plan.variance,) * plan.rounds
-
-
-def own_release(version: VoteVersion, case: VoteCase, people: People, bits: BitSource) -> list[Votes]:
+def released(case: VoteCase, people: People, bits: BitSource) -> list[Votes]:
     choices, numbers = numbered_choices(people)
     line: Any = Line()
     points = (STEP * choices[:, None]).astype(np.int16)
     return list(evolve(case.plan, line, points, numbers, bits).votes)
-
-
-@dataclass(frozen=True, kw_only=True)
-class VoteVersion(Version):
-    """One version: how ballots are counted, the noise of each round, and what is released."""
-
-    tally: Tally = tally
-    variances: Variances = own_variances
-    release: Released = own_release
-
-
-INTACT: Final = VoteVersion(name="intact")
 
 
 def neighbours(case: VoteCase) -> Iterator[tuple[People, People]]:
@@ -136,54 +117,48 @@ def neighbours(case: VoteCase) -> Iterator[tuple[People, People]]:
 ROUNDED: Final = 1e-6  # relative error of δ by that grid, at most
 
 
-def same_gate(version: VoteVersion, case: VoteCase) -> Iterator[Finding]:
-    """Yield how many sets release other votes than those of the version, under the same bits."""
+def same_gate(version: Version, case: VoteCase) -> Iterator[Finding]:
+    """Yield how many sets release other votes than their ballots and noise, under the same bits."""
     unlike, sets = 0, [(own, other) for own in case.persons for other in case.persons[:: case.photos]]
     for number, people in enumerate(sets):
-        released = version.release(version, case, people, SeededBits(number, "same"))
-        due = in_turn(version, case, people, SeededBits(number, "same"))
-        unlike += len(released) != len(due) or not np.array_equal(released, due)
+        shown = released(case, people, SeededBits(number, "same"))
+        due = in_turn(case, people, SeededBits(number, "same"))
+        unlike += len(shown) != len(due) or not np.array_equal(shown, due)
     what = f"releases unlike their ballots and noise, {len(sets)} sets"
     yield count_finding("same", what, case, unlike, "sets")
 
 
-def in_turn(version: VoteVersion, case: VoteCase, people: People, bits: BitSource) -> list[Votes]:
+def in_turn(case: VoteCase, people: People, bits: BitSource) -> list[Votes]:
     """Return noisy votes by definition; between rounds, one word places candidates."""
     true, votes = true_votes(case, people), list[Votes]()
-    for variance in version.variances(case.plan):
+    for _ in range(case.rounds):
         if votes:
             bits.words(1)
-        votes.append(true + discrete_gaussian(Fraction(variance), len(true), bits))
+        votes.append(true + discrete_gaussian(Fraction(case.plan.variance), len(true), bits))
     return votes
 
 
-def exact_gate(version: VoteVersion, case: VoteCase) -> Iterator[Finding]:
+def exact_gate(version: Version, case: VoteCase) -> Iterator[Finding]:
     """Yield the δ that all rounds have at the stated ε, by brute force over all neighbours."""
-    plan = case.plan
-    furthest, pairs = max_change(version, case)
-    variances = version.variances(plan)
-    costs = [furthest / (2 * variance) if variance else math.inf for variance in variances]
-    rho = sum(costs) if len(costs) == plan.rounds else math.inf
-    asked = float(case.plan.delta)
-    guarantee = plan.guarantee
-    stated = float(guarantee.epsilon or 0), float(guarantee.delta or 0)
-    worse = stated[0] > float(plan.epsilon) or stated[1] > asked
+    made, (furthest, pairs) = case.plan, max_change(case)
+    stated = float(made.guarantee.epsilon or 0), float(made.guarantee.delta or 0)
+    worse = stated[0] > float(made.epsilon) or stated[1] > float(made.delta)
     yield Finding(
         "exact", "stated beyond what was asked", str(case), float(worse), 0, not worse, "guarantees"
     )
-    delta = delta_of_zcdp(rho, stated[0])
+    delta = delta_of_zcdp(case.rounds * furthest / (2 * made.variance), stated[0])
     what = f"δ of all rounds at the stated ε, {pairs:,} pairs of neighbours"
     yield Finding("exact", what, str(case), delta, stated[1], delta <= stated[1] * (1 + ROUNDED), "δ")
 
 
-def max_change(version: VoteVersion, case: VoteCase) -> tuple[int, int]:
+def max_change(case: VoteCase) -> tuple[int, int]:
     """Return the largest squared L2 change of the votes between neighbours, and how many were compared."""
     furthest = pairs = 0
     known: dict[People, np.ndarray] = {}
 
     def votes(people: People) -> np.ndarray:
         if people not in known:
-            known[people] = version.tally(*numbered_choices(people), case.candidates)
+            known[people] = face_variations.tally(*numbered_choices(people), case.candidates)
         return known[people]
 
     for one, two in neighbours(case):
@@ -202,51 +177,46 @@ def true_votes(case: VoteCase, people: People) -> np.ndarray:
     return total
 
 
-def _unbounded_votes(choices: np.ndarray, people: np.ndarray, candidates: int) -> Votes:
-    return (UNIT * np.bincount(choices, minlength=candidates)).astype(np.int64)
+# Faults in dpveil: what becomes of a function
 
 
-def _together(choices: np.ndarray, people: np.ndarray, candidates: int) -> Votes:
-    """Return the ballot of all photos, scaled by the number of people: one changes the votes of all."""
-    return ballot(choices, candidates) * len(np.unique(people))
+def _unbounded_votes(own: Any) -> Any:
+    return lambda choices, candidates: UNIT * np.bincount(choices, minlength=candidates).astype(np.int64)
 
 
-def _one_round(plan: SetPlan) -> tuple[int, ...]:
-    return (plan.variance // plan.rounds,) * plan.rounds
+def _divided(by: Callable[[SetPlan], int]) -> Any:
+    return lambda own: property(lambda plan: own.func(plan) // by(plan))
 
 
-def _as_added(plan: SetPlan) -> tuple[int, ...]:
-    return (plan.variance // 2,) * plan.rounds
-
-
-def _same_noise(version: VoteVersion, case: VoteCase, people: People, bits: BitSource) -> list[Votes]:
-    true = version.tally(*numbered_choices(people), case.candidates)
-    return [noisy(true, case.plan.variance, bits)] * case.rounds
-
-
-def _version(name: str, **changed: Any) -> VoteVersion:
-    return VoteVersion(name=name, gates=("exact",), **changed)
+def _known_noise(own: Any) -> Any:
+    """Give all rounds the same noise."""
+    return lambda votes, variance, bits: own(votes, variance, SeededBits(0, "the same"))
 
 
 MUTANTS: Final = (
-    _version("votes without a bound per person", tally=_unbounded_votes),
-    _version("one ballot for all people", tally=_together),
-    _version("noise of one round in each of several", variances=_one_round),
-    _version("noise in the first round alone", variances=lambda p: (p.variance, *(0,) * (p.rounds - 1))),
-    _version("a replaced person counted as an added one", variances=_as_added),
-    VoteVersion(name="the same noise in all rounds", gates=("same",), release=_same_noise),
+    planted("votes without a bound per person", face_variations, "ballot", _unbounded_votes, "exact"),
+    planted(
+        "noise of one round in each of several",
+        SetPlan,
+        "variance",
+        _divided(lambda one: one.rounds),
+        "exact",
+    ),
+    planted(
+        "a replaced person counted as an added one", SetPlan, "variance", _divided(lambda one: 2), "exact"
+    ),
+    planted("the same noise in all rounds", plan, "noisy", _known_noise, "same"),
 )
 
 
-QUICK: Final = Level(
+LEVEL: Final = Level(
     (VoteCase("1", "1e-6", 3, 3, 3), VoteCase("4", "1e-5", 2, 4, 2), VoteCase("0.5", "1e-9", 2, 2, 4))
 )
-DEEP: Final = (VoteCase("10", "1e-6", 5, 5, 3), VoteCase("1/3", "1e-12", 4, 3, 5))
 AUDITS: Final = {
     "private-evolution": Audit(
-        intact=INTACT,
+        intact=Version(name="intact"),
         mutants=MUTANTS,
-        levels=QUICK.levels(DEEP),
+        level=LEVEL,
         gates=(Gate("same", same_gate), Gate("exact", exact_gate)),
     )
 }

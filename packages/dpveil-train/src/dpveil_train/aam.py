@@ -15,7 +15,7 @@ from dpveil.codecs.base import Canvas, Crops
 from dpveil.codecs.pca import PCA
 from dpveil.codecs.statistics import Statistics
 from dpveil.core.parameters import check_count
-from dpveil.errors import InvalidParameter, UsageError
+from dpveil.errors import InvalidParameter
 from dpveil_train import pca
 from dpveil_train.order import Source
 
@@ -33,21 +33,16 @@ def train_aam(
     card: Card,
     seed: int,
     length: int = 100,
-    landmarks: Marker | None = None,
+    landmarks: Marker,
 ) -> AAM:
     """Return a model of `length` coordinates, of which one in `OF_SHAPE` is shape.
 
     `landmarks` returns at least 12 points for each crop, and is not needed after training; crops with
     uncertain landmarks are left out. Makes `PASSES` passes over `source`, with memory for a batch, the
-    landmarks, and what `train_pca` needs. Raises `UsageError` without landmarks, and `InvalidParameter` if
-    crops are too few or too similar. Source: Cootes, Edwards & Taylor 2001.
+    landmarks, and what `train_pca` needs. Raises `InvalidParameter` if crops are too few or too similar.
+    Source: Cootes, Edwards & Taylor 2001.
     """
     check_count(length, "length")
-    if landmarks is None:
-        raise UsageError(
-            "aam needs 68 landmarks of every crop; five say where a face is, and not its shape",
-            hint='give what finds them, such as training.landmarks.Finder("package")',
-        )
     marks, canvas = all_marks(source, landmarks, length)
     sure = np.isfinite(marks).all(axis=(1, 2))
     space, true = space_of(marks[sure], length, max(1, length // OF_SHAPE), canvas)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import cv2
@@ -14,14 +14,14 @@ from scipy.stats import binomtest
 from dpveil.assets.model_cards import Card
 from dpveil.assets.trained_files import save
 from dpveil.core.rationals import Json
-from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
+from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.faces.attribute_model import CROP_SIDE, READ, AttributeModel, columns_of, features
 from dpveil.faces.geometry import Frame
 from dpveil.faces.portrait import centred
 from dpveil.noise.bits import SeededBits
 from dpveil_train.labelled import NO_MORE, HandLabels, Labelled, labelled_photos
 from dpveil_train.landmarks import Predictor68
-from dpveil_train.order import Order, Progress, Trained, silent
+from dpveil_train.order import Order, Progress, Trained, refuse_none, silent
 
 HELD_OUT: Final = 5  # the last one of so many images is held out: with many shards, the last shards
 LABELLED: Final = ("gender", "age", "perceived-race")  # attributes labelled in the shards
@@ -58,15 +58,6 @@ class AttributeOrder(Order):
         return {**own, **by_hand, **super().settings()}
 
 
-@dataclass
-class Rows:
-    """Features of every image in four augmented variants, its labels, and the images that failed."""
-
-    variants: list[np.ndarray] = field(default_factory=list)
-    labels: list[dict[str, int]] = field(default_factory=list)
-    failed: list[DPVeilError] = field(default_factory=list)
-
-
 def train_attributes(order: AttributeOrder, progress: Progress = silent) -> Trained[AttributeModel]:
     """Train an attribute model on labelled shards, evaluate it, and write the model and its card.
 
@@ -74,43 +65,40 @@ def train_attributes(order: AttributeOrder, progress: Progress = silent) -> Trai
     installed, and the errors of `Order.check` and of writing.
     """
     order.check()
-    rows = _rows(order, progress)
-    count = len(rows.labels)
-    if not count:
-        raise (
-            rows.failed[0]
-            if rows.failed
-            else PhotoError("the shards contain no pictures", hint="with .json labels")
-        )
+    variants, labels, failed = _read(order, progress)
+    count = len(labels)
+    refuse_none(count, failed, "give .tar shards with .json labels")
     kept = count - count // HELD_OUT
     card = Card("attributes", order.data, order.terms, order.seed, {**order.settings(), "images": kept})
-    seen = np.concatenate([np.stack([one[v] for one in rows.variants[:kept]]) for v in range(4)])
-    truth = _truth(rows.labels[:kept], order.values)
+    seen = np.concatenate([np.stack([one[v] for one in variants[:kept]]) for v in range(4)])
+    truth = _truth(labels[:kept], order.values)
     with progress(EPOCHS, "learning") as step:
         model = fit_attributes(
             seen, truth, order.values, card=card, seed=order.seed, epochs=EPOCHS, step=step
         )
-    held = (
-        np.stack([one[0] for one in rows.variants[kept:]]) if kept < count else np.empty((0, seen.shape[1]))
-    )
-    metrics = accuracy_metrics(model, held.astype(np.float32), rows.labels[kept:])
+    held = np.stack([one[0] for one in variants[kept:]]) if kept < count else np.empty((0, seen.shape[1]))
+    metrics = accuracy_metrics(model, held.astype(np.float32), labels[kept:])
     model = replace(model, card=replace(card, metrics=metrics))
-    return Trained(model, save(model, order.out, replace=order.replace), count, rows.failed)
+    return Trained(model, save(model, order.out, replace=order.replace), count, failed)
 
 
-def _rows(order: AttributeOrder, progress: Progress) -> Rows:
-    rows, bits = Rows(), SeededBits(order.seed, "variants")
+def _read(
+    order: AttributeOrder, progress: Progress
+) -> tuple[list[np.ndarray], list[dict[str, int]], list[DPVeilError]]:
+    """Return features of every image in four augmented variants, its labels, and the images that failed."""
+    variants, labels, failed = list[np.ndarray](), list[dict[str, int]](), list[DPVeilError]()
+    bits = SeededBits(order.seed, "variants")
     finder = Predictor68() if order.landmarks == 68 else None
     with progress(len(order.paths), "reading") as step:
         for found in labelled_photos(order.paths, step, order.labels):
             if not isinstance(found, Labelled):
-                rows.failed.append(found)
+                failed.append(found)
                 continue
             crop = np.ascontiguousarray(centred(found.photo, (CROP_SIDE, CROP_SIDE, 3)))
             more = {} if finder is None else looks(finder.look(crop, Frame(CROP_SIDE)))
-            rows.labels.append({**more, **found.labels})
-            rows.variants.append(features(np.stack(list(_variants(crop, bits)))).astype(np.float16))
-    return rows
+            labels.append({**more, **found.labels})
+            variants.append(features(np.stack(list(_variants(crop, bits)))).astype(np.float16))
+    return variants, labels, failed
 
 
 def looks(points: Float64[np.ndarray, "68 2"]) -> dict[str, int]:

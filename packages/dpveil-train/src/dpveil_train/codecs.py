@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -11,12 +12,12 @@ from dpveil.assets.model_cards import Card
 from dpveil.assets.trained_files import save
 from dpveil.codecs import AAM, PCA, Codec, Dictionary, Mixture, StoredCodec
 from dpveil.core.rationals import Json
-from dpveil.errors import PhotoError, UnknownName
+from dpveil.errors import UnknownName, UsageError
 from dpveil.metrics import psnr, ssim
 from dpveil_train import aam, dictionary, mixture, pca
 from dpveil_train.crops import CropFile, photos
 from dpveil_train.landmarks import WORDS, Finder
-from dpveil_train.order import Order, Progress, Trained, silent
+from dpveil_train.order import Order, Progress, Trained, refuse_none, silent
 
 TRAINERS: Final[dict[str, Any]] = {
     PCA.name: pca.train_pca,
@@ -32,8 +33,6 @@ PASSES: Final = {
     Mixture.name: mixture.PASSES,
 }
 """The number of passes that each makes over the crops."""
-ROUNDS: Final = {Mixture.name: mixture.ROUNDS}
-"""The number of further steps on codes in memory, of trainers that have any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +50,15 @@ class CodecOrder(Order):
     def __post_init__(self) -> None:
         if self.codec not in TRAINERS:
             raise UnknownName("codec", self.codec, TRAINERS)
+
+    def check(self) -> None:
+        """Raise `UsageError` for "aam" without landmarks, and the errors of `Order.check`."""
+        super().check()
+        if self.codec == AAM.name and self.landmarks is None:
+            raise UsageError(
+                "aam needs 68 landmarks of every crop; five say where a face is, and not its shape",
+                hint="allow a file of them: --landmarks-68 package, or a dlib file of your own",
+            )
 
     def settings(self) -> dict[str, Json]:
         """Return the settings that determine the codec together with the images and the seed."""
@@ -73,7 +81,7 @@ def train_codec(order: CodecOrder, progress: Progress = silent) -> Trained[Store
         progress(len(order.paths), "reading") as step,
         CropFile.of(photos(order.paths, step), order.canvas, order.out.parent) as crops,
     ):
-        _refuse_none(crops)
+        refuse_none(crops.count, crops.failed, "give .tar files with JPEG or PNG files")
         codec = _fit(order, crops, progress)
         codec = codec.with_card(replace(codec.card, metrics=reconstruction_metrics(codec, crops)))
         digest = save(codec, order.out, replace=order.replace)
@@ -82,29 +90,18 @@ def train_codec(order: CodecOrder, progress: Progress = silent) -> Trained[Store
 
 def reconstruction_metrics(codec: Codec, crops: CropFile) -> dict[str, Json]:
     """Return the mean PSNR in dB and SSIM of held-out crops after encoding and decoding, each at most 100."""
-    found = [
-        (psnr(crop, seen, data_range=255), ssim(crop, seen, data_range=255))
-        for batch in crops.held_out_crops()
-        for crop, seen in zip(batch, codec.decode(codec.encode(batch)), strict=True)
-    ]
-    if not found:
+    if not len(crops.held_out):
         return {}
-    noise, likeness = np.mean(np.minimum(found, 100), axis=0)
-    return {"images": len(found), "psnr": round(float(noise), 2), "ssim": round(float(likeness), 4)}
+    decoded = ((batch, codec.decode(codec.encode(batch))) for batch in crops.held_out_crops())
+    noise, alike = likeness(pair for pairs in decoded for pair in zip(*pairs, strict=True))
+    return {"images": len(crops.held_out), "psnr": round(noise, 2), "ssim": round(alike, 4)}
 
 
-def _refuse_none(crops: CropFile) -> None:
-    if crops.count:
-        return
-    if len(crops.failed) == 1:
-        raise crops.failed[0]
-    raise (
-        PhotoError(
-            f"none of {len(crops.failed)} images can be read", hint=f"the first one: {crops.failed[0]}"
-        )
-        if crops.failed
-        else PhotoError("the shards contain no images", hint="give .tar files with JPEG or PNG files")
-    )
+def likeness(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[float, float]:
+    """Return the mean PSNR in dB, each at most 100, and SSIM of pairs of pictures."""
+    found = [(min(100.0, psnr(*pair, data_range=255)), ssim(*pair, data_range=255)) for pair in pairs]
+    noise, alike = np.mean(found, axis=0)
+    return float(noise), float(alike)
 
 
 def _fit(order: CodecOrder, crops: CropFile, progress: Progress) -> StoredCodec:
@@ -112,7 +109,7 @@ def _fit(order: CodecOrder, crops: CropFile, progress: Progress) -> StoredCodec:
     settings = {**order.settings(), "images": crops.count - held, "passes": passes}
     card = Card(order.codec, order.data, order.terms, order.seed, settings)
     more: dict[str, Any] = {} if order.landmarks is None else {"landmarks": order.landmarks}
-    rounds = ROUNDS.get(order.codec, 0)
+    rounds = mixture.ROUNDS if order.codec == Mixture.name else 0
     with progress(crops.batches(passes) + rounds, "learning") as step:
         source = crops.source(order.seed, step)
         if rounds:

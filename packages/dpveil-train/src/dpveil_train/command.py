@@ -12,7 +12,7 @@ import typer
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson
 from dpveil.cli.progress import bar
-from dpveil.errors import InvalidParameter, PhotoError, UnknownName, UsageError
+from dpveil.errors import InvalidParameter, PhotoError, UnknownName
 
 if TYPE_CHECKING:
     from dpveil_train.order import Trained
@@ -23,10 +23,18 @@ NETWORKS: Final = {
     "upconv": "dpveil_train.upconv",
     "denoiser": "dpveil_train.denoiser",
 }
-"""The module that trains each network: its `PLANS` by name, its `NetworkOrder` and the function `train`."""
+"""The module that trains each network: its `PLANS` by name and the function `train`."""
 OTHERS: Final = (*NETWORKS, "attributes")  # models that are no codecs without networks
 LEARNED: Final = {"gan": "poses", "upconv": "expressions"}
 """What the decoder of a network learns from landmarks."""
+TAKEN: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("--length", "--side", "--grey"), ()),
+    **dict.fromkeys(("--full", "--steps"), (*NETWORKS,)),
+    "--generator": ("stylegan",),
+    "--labels": ("attributes",),
+    "--landmarks-68": (*LEARNED, "aam", "attributes"),
+}
+"""The kinds of models for which each option is; without any, codecs without networks."""
 
 
 def command(
@@ -114,19 +122,18 @@ def command(
 
     if codec not in (kinds := (*TRAINERS, *OTHERS)):
         raise UnknownName("kind of model", codec, kinds)
-    only_codecs = {"--length": length == 100, "--side": side == 128, "--grey": not grey}
-    only_networks = {"--full": not full, "--steps": steps is None, "--generator": generator is None}
-    only_attributes = {"--labels": labels is None}
-    usual = {
-        "attributes": only_codecs | only_networks,
-        **dict.fromkeys(NETWORKS, only_codecs | only_attributes),
-    }.get(codec, only_networks | only_attributes)
-    if codec in NETWORKS and codec != "stylegan":
-        usual["--generator"] = generator is None
-    if codec not in (*LEARNED, "aam", "attributes"):
-        usual["--landmarks-68"] = landmarks_68 is None
-    for name, left_out in usual.items():
-        if not left_out:
+    given = {
+        "--length": length != 100,
+        "--side": side != 128,
+        "--grey": grey,
+        "--full": full,
+        "--steps": steps is not None,
+        "--generator": generator is not None,
+        "--labels": labels is not None,
+        "--landmarks-68": landmarks_68 is not None,
+    }
+    for name, kinds_of in TAKEN.items():
+        if given[name] and codec not in (kinds_of or TRAINERS):
             raise InvalidParameter(name, None, f"is not for {codec}", hint="leave it out")
     if out is None:
         raise InvalidParameter("--out", None, "is missing", hint="name the model, such as model.safetensors")
@@ -147,7 +154,7 @@ def _files_among(images: list[Path]) -> tuple[Path, ...]:
     """
     from dpveil.io import FORMATS
     from dpveil.io.folders import UNWRITTEN, is_folder, walk
-    from dpveil_train.shards import SHARD
+    from dpveil_train.crops import SHARD
 
     files = [
         path
@@ -165,15 +172,7 @@ def _codec(settings: dict[str, Any], landmarks_68: str | None, json: bool) -> in
     from dpveil_train.crops import EVERY
     from dpveil_train.landmarks import Finder
 
-    order = CodecOrder(**settings)
-    order.check()
-    if landmarks_68 is not None:
-        order = replace(order, landmarks=Finder(landmarks_68))
-    elif order.codec == "aam":
-        raise UsageError(
-            "aam needs 68 landmarks of every crop; five say where a face is, and not its shape",
-            hint="allow a file of them: --landmarks-68 package, or a dlib file of your own",
-        )
+    order = CodecOrder(**settings, landmarks=None if landmarks_68 is None else Finder(landmarks_68))
     made = train_codec(order, bar)
     model = made.model
     height, width, channels = canvas = model.canvas
@@ -202,17 +201,14 @@ def _network(
 ) -> int:
     from dpveil.codecs import Codec
     from dpveil_train.landmarks import Finder
+    from dpveil_train.networks import NetworkOrder
 
     home = import_module(NETWORKS[kind])
     plan = home.PLANS[size]
     if steps is not None:
         plan = replace(plan, steps=steps)
-    order = home.NetworkOrder(plan=plan, **common)
-    if generator is not None:
-        order = replace(order, generator=generator)
-    order.check()
-    if landmarks_68 is not None:
-        order = replace(order, landmarks=Finder(landmarks_68))
+    finder = None if landmarks_68 is None else Finder(landmarks_68)
+    order = NetworkOrder(plan=plan, generator=generator, landmarks=finder, **common)
     made = home.train(order, bar)
     model = made.model
     if order.landmarks is None and kind in LEARNED and not json:

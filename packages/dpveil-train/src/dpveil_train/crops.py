@@ -5,6 +5,7 @@ from __future__ import annotations
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,14 +23,31 @@ from dpveil.io.names import show_path
 from dpveil.io.writing import write_error
 from dpveil.noise.bits import SeededBits
 from dpveil_train.order import Source
-from dpveil_train.shards import LARGEST, SHARD, open_shard
 
+SHARD: Final = ".tar"
+LARGEST: Final = 1 << 26  # largest file inside a shard, in bytes
 MOST_PIXELS: Final = 100_000_000  # most pixels of an image inside a shard
 BATCH: Final = 512  # crops in memory at a time
 EVERY: Final = 20  # one image in this many is held out for evaluation
 
 Align = Callable[[Photo, Canvas], UInt8[np.ndarray, "h w c"]]
 """Returns a photo's crop of the size of the canvas."""
+
+
+@contextmanager
+def open_shard(path: Path) -> Iterator[tarfile.TarFile]:
+    """Open a .tar to read all of its members; raises `PhotoError` if it is damaged or truncated."""
+    try:
+        with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as shard:
+            yield shard
+            file.seek(shard.offset)
+            if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # tarfile ignores a missing end
+                raise tarfile.ReadError("it ends early")
+    except (OSError, tarfile.TarError, ValueError) as error:
+        reason = " ".join(str(getattr(error, "strerror", None) or error).split())
+        raise PhotoError(
+            f"{show_path(path)} is not an intact .tar ({reason})", hint="download it again"
+        ) from error
 
 
 def photos(paths: Iterable[Path], step: Callable[[], None] = lambda: None) -> Iterator[Photo | PhotoError]:

@@ -176,7 +176,6 @@ class Trainer(networks.Trainer):
         self.mean = self.follow(self.network)
         self.optimiser = self.adam((self.network.parameters(), plan.rate), betas=(0.9, 0.99))
         self.held_out, self.rows = held_out(len(crops))
-        self.compile(self.network)
 
     def pairs(self, rows: np.ndarray, number: int) -> tuple[Tensor, Tensor]:
         """Return releases of these faces, and the faces, n × 3 × s × s from -1 to 1, by a number."""

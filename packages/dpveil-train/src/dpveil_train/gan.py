@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, TypeVar
 
-import cv2
 import numpy as np
 import torch
 from jaxtyping import Float32, Float64, UInt8
@@ -22,12 +21,13 @@ from torch.nn.functional import interpolate
 
 from dpveil.assets.model_cards import Card
 from dpveil.assets.networks import Network
-from dpveil.codecs import GAN, Statistics
+from dpveil.codecs import GAN, Codec, Statistics
 from dpveil.codecs.network_codecs import CONDITIONS, EncoderDecoder, ellipse_mask
 from dpveil.core.rationals import Json
 from dpveil.mechanisms.latent.laplace import affordable
 from dpveil_train import networks
-from dpveil_train.networks import NetworkOrder, export_onnx, halve_weights, held_out, likeness, train_network
+from dpveil_train.codecs import likeness
+from dpveil_train.networks import NetworkOrder, export_onnx, halve_weights, held_out, train_network
 from dpveil_train.order import Progress, Trained, silent
 
 
@@ -79,26 +79,22 @@ class Plan:
         return self.side >> len(self.widths)
 
 
-LARGE: Final = Plan(
+FULL: Final = Plan(
     side=128,
     length=2048,
     widths=(64, 128, 256, 512, 1024, 1024),
+    critic=(64, 128, 256, 512, 1024),
     hidden=1024,
     steps=400_000,
     batch=32,
     rate=2e-4,
     critic_rate=2e-4,
-    lazy=1,
-)
-"""The small plan's layers and losses at the sizes of Croft's thesis."""
-FULL: Final = replace(
-    LARGE,
-    critic=(64, 128, 256, 512, 1024),
     reconstruction=200.0,
     classes=1.0,
     poses=30.0,
     critic_poses=3.0,
     features=0.0,
+    lazy=1,
     ratio=1.3,
     printed=True,
 )
@@ -106,7 +102,7 @@ FULL: Final = replace(
 differs."""
 TINY: Final = replace(Plan(), side=16, length=8, widths=(8, 16), hidden=16, steps=4, batch=4, epoch=2)
 """A plan for tests."""
-PLANS: Final = {"small": Plan(), "full": FULL, "large": LARGE}
+PLANS: Final = {"small": Plan(), "full": FULL}
 
 
 GROUPS: Final = 8  # groups of the group normalisation
@@ -162,7 +158,7 @@ def transposed(before: int, width: int) -> nn.Sequential:
 
 
 class Decoder(nn.Module):  # type: ignore[misc,unused-ignore]
-    """Codes n × m and conditions n × `CONDITIONS` to pictures n × 3 × s × s from -1 to 1."""
+    """Codes with `CONDITIONS` behind, n × (m + 3), to pictures n × 3 × s × s from -1 to 1."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__()
@@ -179,24 +175,25 @@ class Decoder(nn.Module):  # type: ignore[misc,unused-ignore]
             self.stages = nn.Sequential(*(Doubling(a, b) for a, b in zip(widths, afters, strict=True)))
             self.last = nn.Conv2d(afters[-1], 3, 3, padding=1)
 
-    def forward(self, codes: Tensor, conditions: Tensor) -> Tensor:
-        x = self.start(torch.cat([codes, conditions], dim=1)).view(len(codes), -1, self.small, self.small)
+    def forward(self, given: Tensor) -> Tensor:
+        x = self.start(given).view(len(given), -1, self.small, self.small)
         out: Tensor = torch.tanh(self.last(self.stages(self.first(x))))
         return out
 
 
 class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
-    """A critic of realism, a classifier of gender and a regressor of pose, or of what `others` are, on a
-    shared trunk.
+    """A critic of realism, and classifiers or regressors of as many numbers as `heads` say, on one trunk.
+
+    It takes pictures one by one, without statistics of their batch.
     """
 
-    def __init__(self, plan: Any, others: int = 2) -> None:
+    def __init__(self, plan: Any, heads: tuple[int, ...] = (1, 1, 2), *, normalised: bool = True) -> None:
         super().__init__()
         befores = (3, *plan.widths[:-1])
         self.stages = nn.ModuleList(
             nn.Sequential(
                 nn.Conv2d(a, b, 4, stride=2, padding=1),
-                nn.InstanceNorm2d(b, affine=True),
+                nn.InstanceNorm2d(b, affine=True) if normalised else nn.Identity(),
                 nn.LeakyReLU(SLOPE),
             )
             for a, b in zip(befores, plan.widths, strict=True)
@@ -204,17 +201,17 @@ class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
         flat = plan.widths[-1] * plan.small**2
         self.heads = nn.ModuleList(
             nn.Sequential(nn.Linear(flat, plan.hidden), nn.LeakyReLU(SLOPE), nn.Linear(plan.hidden, count))
-            for count in (1, 1, others)
+            for count in heads
         )
 
-    def forward(self, pictures: Tensor) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-        """Return scores, logits of gender, poses (n × 2, radians) or others, and each stage's features."""
+    def forward(self, pictures: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """Return what each head says (n numbers, or n × count), scores first, and each stage's features."""
         seen, x = [], pictures
         for stage in self.stages:
             x = stage(x)
             seen.append(x)
-        score, gender, pose = (head(x.flatten(1)) for head in self.heads)
-        return score[:, 0], gender[:, 0], pose, seen
+        said = [head(x.flatten(1)) for head in self.heads]
+        return [one[:, 0] if one.shape[1] == 1 else one for one in said], seen
 
 
 GRID: Final = 33  # number of budgets of which training draws
@@ -291,7 +288,7 @@ class Faces:
         plan: Any,
         generator: torch.Generator,
     ) -> None:
-        self.crops = np.stack([_resize(crop, plan.side) for crop in crops])
+        self.crops = crops
         self.conditions = torch.from_numpy(conditions)
         self.plan, self.generator = plan, generator
         self.mask = torch.from_numpy(ellipse_mask(plan.side))
@@ -311,11 +308,6 @@ class Faces:
             conditions[:, yaw] *= 1 - 2 * mirrored.float()
         known = conditions.isfinite().all(dim=1)
         return Batch(pictures * self.mask, conditions.nan_to_num(), known)
-
-
-def _resize(crop: UInt8[np.ndarray, "h w 3"], side: int) -> UInt8[np.ndarray, "s s 3"]:
-    way = cv2.INTER_AREA if len(crop) > side else cv2.INTER_CUBIC
-    return np.asarray(cv2.resize(crop, (side, side), interpolation=way))
 
 
 SEEN: Final = 4096  # codes of which the principal components are computed
@@ -340,9 +332,9 @@ class Adversarial(networks.Trainer):
         """
         self.critic.requires_grad_(requires_grad=False)
         with self.halves():
-            *said, seen = self.critic(made)
+            said, seen = self.critic(made)
             with torch.no_grad():
-                *_, wanted = self.critic(real)
+                _, wanted = self.critic(real)
         pairs = zip(seen, wanted, strict=True)
         apart = torch.stack([(a[: len(b)].float() - b.float()).abs().mean() for a, b in pairs]).mean()
         return [one.float() for one in said], apart
@@ -351,7 +343,7 @@ class Adversarial(networks.Trainer):
         """Return what the critic says of pictures, from which it learns."""
         self.critic.requires_grad_(requires_grad=True)
         with self.halves():
-            *said, _ = self.critic(pictures)
+            said, _ = self.critic(pictures)
         return [one.float() for one in said]
 
     def learn_apart(
@@ -368,7 +360,7 @@ class Adversarial(networks.Trainer):
         if self.done % plan.lazy == 0:
             share = torch.rand(count, 1, 1, 1, generator=self.generator).to(self.device)
             mixed = (real + share * (made[:count] - real)).requires_grad_()
-            (slope,) = torch.autograd.grad(self.critic.forward(mixed)[0].sum(), mixed, create_graph=True)
+            (slope,) = torch.autograd.grad(self.critic(mixed)[0][0].sum(), mixed, create_graph=True)
             losses["penalty"] = ((slope.flatten(1).norm(dim=1) - 1) ** 2).mean()
             total = total + plan.penalty * plan.lazy * losses["penalty"]
         self.descend(self.critic_optimiser, total)
@@ -390,7 +382,6 @@ class Trainer(Adversarial):
         self.watch(critic, Faces(crops, conditions, plan, self.generator), betas=(0.5, 0.99))
         self.unit = self._unit_of_poses().to(self.device)
         self.basis: Basis | None = None
-        self.compile(self.encoder, self.decoder, self.critic)
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "basis": None if self.basis is None else vars(self.basis)}
@@ -415,12 +406,11 @@ class Trainer(Adversarial):
         asked = self._sample_conditions(own)
         with self.halves():
             codes = self.encoder(own.pictures)
-            again = self.decoder(codes, self._decoder_conditions(own.conditions))
+            again = self._decode(codes, own.conditions)
             noisy = codes.float()
             if self.basis is not None:
                 noisy = self.basis.noisy(noisy.cpu(), plan, self.generator).to(self.device)
-            other = self.decoder(noisy, self._decoder_conditions(asked))
-        again, other = (picture.float() * self.mask for picture in (again, other))
+            other = self._decode(noisy, asked)
         losses = self._generator_losses(own, again, other, asked)
         weights = {
             "levels": plan.reconstruction,
@@ -444,11 +434,12 @@ class Trainer(Adversarial):
         asked[:, 0] = (2.0 * torch.randint(2, (count,), generator=self.generator) - 1).to(self.device)
         return asked
 
-    def _decoder_conditions(self, conditions: Tensor) -> Tensor:
-        """Return the conditions that the decoder sees: without pose, if the plan has none."""
+    def _decode(self, codes: Tensor, conditions: Tensor) -> Tensor:
+        """Return pictures of codes in conditions, of which the decoder sees no pose if the plan has none."""
         kept = torch.ones(len(CONDITIONS))
         kept[1:] = float(self.plan.posed)
-        return conditions * kept.to(self.device)
+        out: Tensor = self.decoder(torch.cat([codes, conditions * kept.to(self.device)], dim=1)).float()
+        return out * self.mask
 
     def _generator_losses(self, own: Batch, again: Tensor, other: Tensor, asked: Tensor) -> dict[str, Tensor]:
         (scores, gender, pose), apart = self.judge(torch.cat([again, other]), own.pictures)
@@ -482,7 +473,7 @@ class Trainer(Adversarial):
 
     def model(self, card: Card) -> GAN:
         encoder, decoder = self.mean.cpu()
-        return make_codec(GAN, (encoder, Joined(decoder)), self.faces, self.plan.length, Basis.of, card)
+        return make_codec(GAN, (encoder, decoder), self.faces, self.plan.length, Basis.of, card)
 
     def metrics(self, model: EncoderDecoder) -> dict[str, Json]:
         return reconstruction_metrics(model, self.faces)
@@ -503,18 +494,6 @@ MOST: Final = 20_000  # training codes of which the statistics are computed
 STEP: Final = 0.5  # half of the difference by which energies are computed, in deviations of a component
 Made = TypeVar("Made", bound=EncoderDecoder)
 MEASURED: Final = 400  # most held-out pictures that are measured
-
-
-class Joined(nn.Module):  # type: ignore[misc,unused-ignore]
-    """A decoder with one input, the code followed by the conditions."""
-
-    def __init__(self, decoder: nn.Module) -> None:
-        super().__init__()
-        self.decoder = decoder
-
-    def forward(self, given: Tensor) -> Tensor:
-        out: Tensor = self.decoder(given[:, : -len(CONDITIONS)], given[:, -len(CONDITIONS) :])
-        return out
 
 
 def make_codec(
@@ -546,15 +525,20 @@ def make_codec(
     return kind(encoder, decoder, mean, turn, energy, statistics, **more)
 
 
-def reconstruction_metrics(codec: EncoderDecoder, faces: Faces) -> dict[str, Json]:
-    """Return the mean PSNR in dB and SSIM of held-out crops after encoding and decoding, each at most 100.
+def masked_likeness(codec: Codec, faces: Faces, rows: np.ndarray) -> tuple[float, float]:
+    """Return the mean PSNR in dB and SSIM of crops after encoding and decoding.
 
     What lies beyond the public ellipse is grey in both.
     """
-    crops = faces.crops[faces.held_out[:MEASURED]]
-    crops = np.where(ellipse_mask(codec.canvas[0])[..., None], crops, np.uint8(128))
-    noise, alike = likeness(crops, codec.decode(codec.encode(crops)))
-    return {"images": len(crops), "PSNR in dB": round(noise, 2), "SSIM": round(alike, 4)}
+    crops = np.where(ellipse_mask(codec.canvas[0])[..., None], faces.crops[rows], np.uint8(128))
+    return likeness(zip(crops, codec.decode(codec.encode(crops)), strict=True))
+
+
+def reconstruction_metrics(codec: Codec, faces: Faces) -> dict[str, Json]:
+    """Return the `masked_likeness` of held-out crops."""
+    rows = faces.held_out[:MEASURED]
+    noise, alike = masked_likeness(codec, faces, rows)
+    return {"images": len(rows), "PSNR in dB": round(noise, 2), "SSIM": round(alike, 4)}
 
 
 def energies_of(

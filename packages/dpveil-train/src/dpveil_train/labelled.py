@@ -21,8 +21,7 @@ from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
 from dpveil.faces.attribute_model import READ
 from dpveil.io import FORMATS, read_bytes
 from dpveil.io.names import show_path
-from dpveil_train.crops import MOST_PIXELS
-from dpveil_train.shards import LARGEST, SHARD, open_shard
+from dpveil_train.crops import LARGEST, MOST_PIXELS, SHARD, open_shard
 
 PICTURE: Final = "picture"  # the first column: what `key_of` a picture's file is
 DIGITS: Final = 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float64, UInt8
@@ -86,7 +86,8 @@ class Finder:
 
     def __call__(self, crops: Crops) -> Float64[np.ndarray, "n 60 2"]:
         """Return the landmarks (x, y) of each crop in pixels; NaN where they are uncertain."""
-        return np.stack([self._of(crop) for crop in crops])
+        found = [self.marks(crop) for crop in crops]
+        return np.stack([np.full((USED, 2), np.nan) if one is None else one[:USED] for one in found])
 
     def pose(self, crop: UInt8[np.ndarray, "s s 3"]) -> Pose | None:
         """Return the pose of the head in a crop, or None where the landmarks or the pose are uncertain."""
@@ -105,10 +106,6 @@ class Finder:
             return self._predictor.sure(crop, _face(Frame(len(crop))))[1]
         except RegionError:
             return None
-
-    def _of(self, crop: Any) -> Float64[np.ndarray, "60 2"]:
-        marks = self.marks(crop)
-        return np.full((USED, 2), np.nan) if marks is None else marks[:USED]
 
 
 def _face(frame: Frame) -> Box:

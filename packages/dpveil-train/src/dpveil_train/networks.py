@@ -1,12 +1,13 @@
 """The training of every network: its order and faces, devices, the loop, checkpoints, export, card and file.
 
-Networks are trained on a CUDA device, compiled, if there is one, and else on the processor. What is random is
+Networks are trained on a CUDA device if there is one, and else on the processor. What is random is
 drawn on the processor in any case, so that a checkpoint goes on anywhere.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import io
 import math
 import time
@@ -26,12 +27,11 @@ from torch import Tensor, nn
 from dpveil.assets.model_cards import Card
 from dpveil.assets.trained_files import save
 from dpveil.core.rationals import Json
-from dpveil.errors import DPVeilError, InvalidParameter, ModelError, PhotoError
+from dpveil.errors import DPVeilError, InvalidParameter, ModelError
 from dpveil.faces.portrait import centred
-from dpveil.metrics import psnr, ssim
 from dpveil_train.labelled import Labelled, labelled_photos
 from dpveil_train.landmarks import Finder
-from dpveil_train.order import Order, Progress, Trained
+from dpveil_train.order import Order, Progress, Trained, refuse_none
 
 OFTEN: Final = 120.0  # seconds between checkpoints
 READ: Final = 128  # side of the crops in which landmarks are looked for, in pixels
@@ -44,11 +44,13 @@ class NetworkOrder(Order):
     """An order for a network by its plan, with what finds landmarks, if that is allowed.
 
     Without `landmarks` no pose of a `gan` and no expression of an `upconv` is known, and the decoder learns
-    none.
+    none. With a `generator`, a checkpoint of somebody's, only the encoder of a `stylegan` is trained; sizes
+    of the generator then are those of the checkpoint.
     """
 
     plan: Any
     landmarks: Finder | None = None
+    generator: Path | None = None
 
     def settings(self) -> dict[str, Json]:
         """Return the settings that determine the network together with the images and the seed."""
@@ -56,6 +58,8 @@ class NetworkOrder(Order):
         file: dict[str, Json] = {}
         if self.landmarks is not None:
             file["landmark_file_sha256"] = self.landmarks.digest
+        if self.generator is not None:
+            file["generator_sha256"] = hashlib.sha256(self.generator.read_bytes()).hexdigest()
         return {**plan, **file, **super().settings()}
 
 
@@ -84,9 +88,9 @@ def read_faces(
             seen = np.ascontiguousarray(centred(found.photo, (READ, READ, 3)))
             about.append((2.0 * found.labels["gender"] - 1, *look(order.landmarks, seen)))
             crops.append(centred(found.photo, (order.plan.side, order.plan.side, 3)))
-    if not crops:
-        hint = "give .tar shards with a .json of age, gender and race beside every picture"
-        raise failed[0] if failed else PhotoError("the shards contain no pictures", hint=hint)
+    refuse_none(
+        len(crops), failed, "give .tar shards with a .json of age, gender and race beside every picture"
+    )
     if len(crops) < LEAST:
         hint = f"give at least {LEAST}, and thousands to learn from"
         raise InvalidParameter("images", None, f"are only {len(crops)}", hint=hint)
@@ -111,6 +115,7 @@ class Trainer:
     parts: ClassVar[tuple[str, ...]]
     warm: ClassVar[int] = 200
     floor: ClassVar[float] = 0.05
+    device: ClassVar[torch.device] = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
     plan: Any
     mean: nn.ModuleList
@@ -119,7 +124,7 @@ class Trainer:
 
     def __init__(self, plan: Any) -> None:
         torch.manual_seed(plan.seed)
-        self.plan, self.done, self.spent, self.device = plan, 0, 0.0, best()
+        self.plan, self.done, self.spent = plan, 0, 0.0
         self.generator = torch.Generator().manual_seed(plan.seed)
         self.optimisers: list[torch.optim.Optimizer] = []
 
@@ -139,12 +144,14 @@ class Trainer:
         self.optimisers.append(torch.optim.Adam(own, betas=betas))
         return self.optimisers[-1]
 
-    def compile(self, *networks: nn.Module) -> None:
-        compile_calls(self.device, *networks)
-
     def halves(self) -> Any:
-        """Return the context in which the device computes in bfloat16."""
-        return halves(self.device)
+        """Return the context in which the device computes in bfloat16, unless it would have to emulate it.
+
+        On a processor with AVX2 alone, a step of `upconv` took twelve times as long in it as in 32 bits.
+        """
+        processor = torch.backends.cpu.get_cpu_capability() if self.device.type == "cpu" else ""
+        emulated = processor in ("DEFAULT", "AVX2")
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=not emulated)
 
     def learn(self) -> dict[str, Tensor]:
         raise NotImplementedError
@@ -279,39 +286,6 @@ def read_checkpoint(trainer: Trainer, path: Path, key: str) -> None:
         trainer.take_up(state)
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ModelError(f"{path} is a damaged checkpoint", hint="delete it, and train again") from error
-
-
-def likeness(crops: np.ndarray, seen: np.ndarray) -> tuple[float, float]:
-    """Return the mean PSNR in dB, each at most 100, and SSIM of pairs of pictures."""
-    pairs = list(zip(crops, seen, strict=True))
-    noise = [min(100.0, psnr(*pair, data_range=255)) for pair in pairs]
-    return float(np.mean(noise)), float(np.mean([ssim(*pair, data_range=255) for pair in pairs]))
-
-
-# Devices
-
-
-def best() -> torch.device:
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def halves(device: torch.device) -> torch.autocast:
-    """Return the context in which a device computes in bfloat16: not a processor that has to emulate it.
-
-    On one with AVX2 alone, a step of `upconv` took twelve times as long in bfloat16 as in 32 bits.
-    """
-    emulated = device.type == "cpu" and torch.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2")
-    return torch.autocast(device.type, torch.bfloat16, enabled=not emulated)
-
-
-def compile_calls(device: torch.device, *networks: nn.Module) -> None:
-    """Compile calls of networks for a CUDA device; on the processor that takes longer than it saves.
-
-    `forward` is not compiled, as penalties differentiate gradients, which compiled networks do not allow.
-    """
-    if device.type == "cuda":
-        for network in networks:
-            network.compile()
 
 
 # Files

@@ -18,7 +18,7 @@ from jaxtyping import Float32
 from dpveil.assets.trained_files import SUFFIX, TrainedFile, card_path
 from dpveil.codecs.base import Canvas, Crops
 from dpveil.core.rationals import Json
-from dpveil.errors import DPVeilError, InvalidParameter
+from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
 from dpveil.io.writing import write_error
 
 M = TypeVar("M", bound=TrainedFile)
@@ -76,6 +76,17 @@ class Trained(Generic[M]):
     digest: str
     images: int
     failed: list[DPVeilError]
+
+
+def refuse_none(count: int, failed: list[DPVeilError], hint: str) -> None:
+    """Raise `PhotoError` if none of the images could be read, or there was none, with a hint for shards."""
+    if count:
+        return
+    if len(failed) == 1:
+        raise failed[0]
+    if failed:
+        raise PhotoError(f"none of {len(failed)} images can be read", hint=f"the first one: {failed[0]}")
+    raise PhotoError("the shards contain no pictures", hint=hint)
 
 
 Source = Callable[[], Iterable[Crops]]

@@ -10,10 +10,8 @@ generator's.
 from __future__ import annotations
 
 import copy
-import hashlib
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -25,9 +23,9 @@ from dpveil.assets.model_cards import Card
 from dpveil.codecs import StyleGAN
 from dpveil.core.rationals import Json
 from dpveil.errors import InvalidParameter
-from dpveil_train import gan, networks
-from dpveil_train.gan import SLOPE, Adversarial, Basis, Faces, halving, weighted_sum
-from dpveil_train.networks import train_network
+from dpveil_train import gan
+from dpveil_train.gan import SLOPE, Adversarial, Basis, Critic, Faces, halving, weighted_sum
+from dpveil_train.networks import NetworkOrder, train_network
 from dpveil_train.order import Progress, Trained, silent
 
 SMALLEST: Final = 4  # side of the generator's constant, in pixels
@@ -99,7 +97,6 @@ FULL: Final = Plan(
     components=512,
     steps=400_000,
     batch=32,
-    penalty=1.0,
     lazy=16,
 )
 """StyleGAN2's generator for 256 pixels (Karras et al. 2020): W+ of 14 × 512."""
@@ -281,29 +278,6 @@ class Encoder(nn.Module):  # type: ignore[misc,unused-ignore]
         return out
 
 
-class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
-    """A critic of realism; it takes pictures one by one, without statistics of their batch."""
-
-    def __init__(self, plan: Plan) -> None:
-        super().__init__()
-        befores = (3, *plan.widths[:-1])
-        self.stages = nn.ModuleList(
-            nn.Sequential(nn.Conv2d(a, b, 4, stride=2, padding=1), nn.LeakyReLU(SLOPE))
-            for a, b in zip(befores, plan.widths, strict=True)
-        )
-        flat = plan.widths[-1] * plan.small**2
-        self.head = nn.Sequential(
-            nn.Linear(flat, plan.hidden), nn.LeakyReLU(SLOPE), nn.Linear(plan.hidden, 1)
-        )
-
-    def forward(self, pictures: Tensor) -> tuple[Tensor, list[Tensor]]:
-        seen, x = [], pictures
-        for stage in self.stages:
-            x = stage(x)
-            seen.append(x)
-        return self.head(x.flatten(1))[:, 0], seen
-
-
 def freeze(synthesis: Synthesis) -> Synthesis:
     """Return a copy for export, whose weights are scaled and summed once and for all."""
     made: Synthesis = copy.deepcopy(synthesis).eval().requires_grad_(requires_grad=False)
@@ -345,14 +319,13 @@ class Trainer(Adversarial):
             self.synthesis.load_state_dict(generator)
             self.synthesis.requires_grad_(requires_grad=False)
         self.mapping = Mapping(plan).to(self.device)
-        critic = Critic(plan)
+        critic = Critic(plan, heads=(1,), normalised=False)
         self.mean = self.follow(self.encoder, self.synthesis)
         made = [*self.synthesis.parameters(), *self.mapping.parameters()]
         self.sets = [*self.encoder.parameters()], [one for one in made if one.requires_grad]
         rates = plan.encoder_rate, plan.rate
         self.optimiser = self.adam(*zip(self.sets, rates, strict=True), betas=(0.0, 0.99))
         self.watch(critic, Faces(crops, conditions, plan, self.generator), betas=(0.0, 0.99))
-        self.compile(self.encoder, self.synthesis, self.critic)
 
     def learn(self) -> dict[str, Tensor]:
         plan = self.plan
@@ -389,7 +362,7 @@ class Trainer(Adversarial):
         losses = {"told apart": total}
         if self.done % self.plan.lazy == 0:
             pictures = own.clone().requires_grad_()
-            scored = self.critic.forward(pictures)[0].sum()
+            scored = self.critic(pictures)[0][0].sum()
             (slope,) = torch.autograd.grad(scored, pictures, create_graph=True)
             losses["penalty"] = slope.square().sum(dim=(1, 2, 3)).mean()
             total = total + 0.5 * self.plan.penalty * self.plan.lazy * losses["penalty"]
@@ -409,29 +382,6 @@ class Trainer(Adversarial):
 
     def metrics(self, model: StyleGAN) -> dict[str, Json]:
         return gan.reconstruction_metrics(model, self.faces)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkOrder(networks.NetworkOrder):
-    """An order for a `stylegan`: with a `generator`, a checkpoint of somebody's, only an encoder is trained.
-
-    Sizes of the generator then are those of the checkpoint. It takes no `landmarks`: poses are in the code.
-    """
-
-    generator: Path | None = None
-
-    def check(self) -> None:
-        """Raise `InvalidParameter` or `OutputError` if a file cannot be written, before anything is read."""
-        super().check()
-        if self.landmarks is not None:
-            raise InvalidParameter("landmarks", None, "are not for stylegan", hint="leave them out")
-
-    def settings(self) -> dict[str, Json]:
-        """Return the settings that determine the network together with the images and the seed."""
-        own: dict[str, Json] = {}
-        if self.generator is not None:
-            own["generator_sha256"] = hashlib.sha256(self.generator.read_bytes()).hexdigest()
-        return {**super().settings(), **own}
 
 
 def train(order: NetworkOrder, progress: Progress = silent) -> Trained[StyleGAN]:

@@ -20,14 +20,14 @@ from torch.nn.functional import leaky_relu
 
 from dpveil.assets.model_cards import Card
 from dpveil.codecs import Statistics, UpConv
-from dpveil.codecs.network_codecs import ellipse_mask, pictures
+from dpveil.codecs.network_codecs import pictures
 from dpveil.codecs.upconv import CONDITIONS, SLOPE, embed_crops, generator
 from dpveil.core.rationals import Json
 from dpveil_train import gan
 from dpveil_train.attributes import looks
-from dpveil_train.gan import Adversarial, Batch, Critic, Doubling, energies_of, weighted_sum
+from dpveil_train.gan import Adversarial, Batch, Critic, Doubling, energies_of, masked_likeness, weighted_sum
 from dpveil_train.landmarks import Finder
-from dpveil_train.networks import NetworkOrder, export_onnx, halve_weights, likeness, train_network
+from dpveil_train.networks import NetworkOrder, export_onnx, halve_weights, train_network
 from dpveil_train.order import Progress, Trained, silent
 
 
@@ -194,12 +194,11 @@ class Trainer(Adversarial):
         super().__init__(plan)
         faces = Faces(crops, conditions, plan, self.generator)
         self.identities = Identities(plan, faces.gallery).to(self.device)
-        self.decoder, critic = self.to_device(Generator(plan)), Critic(plan, others=1)
+        self.decoder, critic = self.to_device(Generator(plan)), Critic(plan, heads=(1, 1, 1))
         self.mean = self.follow(self.identities, self.decoder)
         rows, weights = self.identities.parameters(), self.decoder.parameters()
         self.optimiser = self.adam((rows, plan.rows * plan.rate), (weights, plan.rate), betas=(0.5, 0.99))
         self.watch(critic, faces, betas=(0.5, 0.99))
-        self.compile(self.decoder, self.critic)
 
     def learn(self) -> dict[str, Tensor]:
         plan = self.plan
@@ -257,7 +256,7 @@ class Trainer(Adversarial):
             "features": apart,
             "fools": -scores.mean(),
             "gender": _known_cross_entropy(gender[half:], (asked[:, 0] + 1) / 2, asked[:, 0] != 0),
-            "expression": crossed(smile[half:, 0], asked[:, 1]),
+            "expression": crossed(smile[half:], asked[:, 1]),
         }
 
     def _critic_losses(self, real: Batch, made: Tensor) -> dict[str, Tensor]:
@@ -265,7 +264,7 @@ class Trainer(Adversarial):
         count = len(real.pictures)
         losses = {
             "gender, real": crossed(gender[:count], (real.conditions[:, 0] + 1) / 2),
-            "expression, real": _known_cross_entropy(smile[:count, 0], real.conditions[:, 1], real.known),
+            "expression, real": _known_cross_entropy(smile[:count], real.conditions[:, 1], real.known),
         }
         return self.learn_apart(losses, scores, real.pictures, made)
 
@@ -286,17 +285,11 @@ class Trainer(Adversarial):
         return UpConv(decoder, *known, energy, statistics, (plan.side, plan.side, 3), card)
 
     def metrics(self, model: UpConv) -> dict[str, Json]:
-        """Return the mean PSNR in dB and SSIM of held-out crops after encoding and decoding, and of people.
-
-        What lies beyond the public ellipse is grey in both.
-        """
-        faces, found = self.faces, list[float]()
-        for rows in (faces.held_out[:MEASURED], faces.people[:MEASURED]):
-            crops = np.where(ellipse_mask(model.canvas[0])[..., None], faces.crops[rows], np.uint8(128))
-            found += likeness(crops, model.decode(model.encode(crops)))
+        """Return the `masked_likeness` of held-out crops, and of people."""
+        held, people = self.faces.held_out[:MEASURED], self.faces.people[:MEASURED]
+        found = (*masked_likeness(model, self.faces, held), *masked_likeness(model, self.faces, people))
         names = ("PSNR in dB", "SSIM", "PSNR of known people in dB", "SSIM of known people")
-        count = len(faces.held_out[:MEASURED])
-        return {"images": count, **{name: round(one, 4) for name, one in zip(names, found, strict=True)}}
+        return {"images": len(held), **{name: round(one, 4) for name, one in zip(names, found, strict=True)}}
 
 
 def _known_cross_entropy(logits: Tensor, wanted: Tensor, known: Tensor) -> Tensor:

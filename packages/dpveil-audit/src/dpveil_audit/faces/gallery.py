@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import permutations, product
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64, Int8, Int64, UInt8
+from jaxtyping import Float64, Int64, UInt8
 
 from dpveil.assets import Reference
 from dpveil.core.rationals import show
 from dpveil.faces import Attributes, Gallery
 from dpveil.faces.attribute_budgets import budgets_text
-from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES, labelled
+from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES
 from dpveil.faces.attributes_method import HEADS, POSE
 from dpveil.faces.face_gallery import GALLERY
 from dpveil.faces.geometry.cell import YAW
@@ -27,7 +26,7 @@ from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise.bits import BitSource
 from dpveil_audit import engine
 from dpveil_audit.divergence import Outcomes, ProductLaw
-from dpveil_audit.engine import BY_DRAWS, Audit, Drawn, Finding, Gate, Level, Version, law_gates
+from dpveil_audit.engine import BY_DRAWS, Audit, Drawn, Level, Version, law_gates
 from dpveil_audit.faces.made_heads import made_heads
 
 SIDE: Final = 128
@@ -47,14 +46,11 @@ Chances = tuple[Fraction, ...]
 class MadeGallery:
     """A synthetic gallery with one face for each of `looks`, the readings of the attributes `read`.
 
-    `values` and `labels` are as in a gallery's file. A crop's numbers are its distances. Each face shows its
-    index.
+    A crop's numbers are its distances. Each face shows its index.
     """
 
     read: tuple[str, ...]
     looks: tuple[Row, ...]
-    values: Mapping[str, tuple[str, ...]]
-    labels: Mapping[str, Int8[np.ndarray, " n"]]
 
     def __len__(self) -> int:
         return len(self.looks)
@@ -66,10 +62,8 @@ class MadeGallery:
         return np.repeat(lines[:, None, :, None], 3, axis=3)
 
     def labels_and_readings(self, name: str) -> list[Numbers]:
-        """Return each face's label of an attribute, if there is one, and its reading."""
-        label = labelled(self.labels, self.values, name)
-        reading = np.array([look[self.read.index(name)] for look in self.looks])
-        return [reading] if label is None else [label, reading]
+        """Return each face's reading of an attribute."""
+        return [np.array([look[self.read.index(name)] for look in self.looks])]
 
     def decoded(self, numbers: list[int], tones: Sequence[int] = ()) -> UInt8[np.ndarray, "k 1 w 3"]:
         """Return the faces with these indices; a tone is shown by heads alone."""
@@ -118,14 +112,6 @@ class FacesCase(engine.Case):
     @property
     def names(self) -> tuple[str, ...]:
         return self.method.names if isinstance(self.method, Attributes) else ()
-
-    @cached_property
-    def looks(self) -> tuple[Row, ...]:
-        """What every face is read as, or every head was made as, with the places of the method's names."""
-        if isinstance(self.gallery, MadeGallery):
-            return self.gallery.looks
-        labels = [self.gallery.labels.get(name, np.zeros(len(self.gallery))) for name in self.names]
-        return tuple((*map(int, row), 0) for row in zip(*labels, strict=True))
 
     @property
     def has_pose(self) -> bool:
@@ -194,7 +180,6 @@ def draw(case: FacesCase, row: Row, count: int, bits: BitSource) -> Outcomes:
 # The probability of every face, from the integer weights in use and from the definition
 
 WHOLE: Final = 1 << 64
-ORDERED: Final = ("age", "pose", "tone")  # attributes with ordered values
 Joint = dict[Row, Fraction]
 """The probability of every combination of answers."""
 
@@ -250,19 +235,6 @@ def flips(count: int, rate: float) -> tuple[float, ...]:
             found[rank] += left * taken[rank]
             left *= 1 - taken[rank]
     return tuple(chance / math.factorial(count) for chance in found)
-
-
-def own_answers(case: FacesCase, row: Row) -> Chances:
-    """Return the law of the face, by the integers of the method's own randomised responses."""
-    own: Any = case.method
-    rows = [response.matrix.weights for response in own.responses.values()]
-    parts = [[Fraction(w, WHOLE) for w in whole[true]] for whole, true in zip(rows, row, strict=False)]
-    found = [Fraction(0)] * case.outcomes
-    for answer, chance in independent_draws(parts).items():
-        numbers = tuple(own.table[answer].tolist())
-        for face in case.outcome(numbers, case.pose(answer)):
-            found[face] += chance / len(numbers)
-    return tuple(found)
 
 
 Parts = list[tuple[Fraction, ...]]
@@ -327,58 +299,22 @@ def single_draw(parts: Sequence[Sequence[Fraction]]) -> Joint:
 
 def shown_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
     """Return what may be seen for a combination of answers: its faces, and heads in its pose."""
-    return case.outcome(faces_for(case, answer), case.pose(answer))
-
-
-@lru_cache(maxsize=1024)
-def faces_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
-    """Return the faces nearest to a combination of answers, the attribute with the largest ε first.
-
-    The pose of heads does not count: they have every one.
-    """
     own: Any = case.method
-    counted = [place for place, (name, _) in enumerate(own.costs) if not (case.has_pose and name == POSE)]
-    dearest = sorted(counted, key=lambda place: -own.costs[place][1])
-
-    def away(face: int) -> list[int]:
-        return [_away(case, face, place, answer[place]) for place in dearest]
-
-    every = [away(face) for face in range(len(case.gallery))]
-    return tuple(face for face, found in enumerate(every) if found == min(every))
+    return case.outcome(tuple(own.table[answer].tolist()), case.pose(answer))
 
 
-def _away(case: FacesCase, face: int, place: int, wanted: int) -> int:
-    """Return the distance of a face's reading and label, if it has one, from a value."""
+def own_parts(case: FacesCase, row: Row) -> Parts:
+    """Return the laws of answers by the integers of the method's own randomised responses."""
     own: Any = case.method
-    gallery, name = case.gallery, own.costs[place][0]
-    looks = [case.looks[face][place]]
-    if isinstance(gallery, MadeGallery) and set(gallery.values.get(name, ())) == set(VALUES[name]):
-        looks.append(VALUES[name].index(gallery.values[name][gallery.labels[name][face]]))
-    return sum(abs(look - wanted) if name in ORDERED else int(look != wanted) for look in looks)
+    rows = [response.matrix.weights for response in own.responses.values()]
+    return [tuple(Fraction(w, WHOLE) for w in whole[true]) for whole, true in zip(rows, row, strict=False)]
 
 
 right_responses = responses(lambda case, epsilon, count: math.exp(epsilon))
 written_answers = answers(right_responses)
-"""The law of the face for randomised responses, by definition."""
-
-
-CLOSE: Final = 1e-7
-"""Largest log-distance of probabilities from the definition, as integer weights are rounded."""
-INFINITE: Final = 1e9
-DIGITS: Final = 60  # decimal digits of exponentials
-UNITS: Final = 50
+own_answers = answers(own_parts)
+"""The laws of the face for randomised responses, by definition and by the integers in use."""
 FARTHEST: Final = 5  # the largest distance of crops in the audit
-
-
-def same_gate(version: Version, case: FacesCase, written: ChancesOf, own: ChancesOf) -> Iterator[Finding]:
-    """Yield the distance of the integers in use from the law by definition."""
-    pairs = [both for row in case.inputs for both in zip(own(case, row), written(case, row), strict=True)]
-    far = max(
-        abs(math.log(mine / wanted)) if mine and wanted else INFINITE * (mine != wanted)
-        for mine, wanted in pairs
-    )
-    what = "log-ratio of whole weights to the distribution"
-    yield Finding("same", what, str(case), far, CLOSE, far <= CLOSE, sees=f"more than {CLOSE:g}")
 
 
 def wrong(name: str, chances: ChancesOf, **more: Any) -> Version:
@@ -399,48 +335,16 @@ def _raw(case: FacesCase, row: Row) -> Chances:
     return shares([math.exp(-_epsilon(case) * distance / FARTHEST) for distance in row])
 
 
-def _ties(case: FacesCase, row: Row) -> Chances:
-    ranks = own_ranks(case)
-    return shares([float(ranks[sorted(row).index(distance)]) for distance in row])
-
-
 def _flips(case: FacesCase, row: Row) -> Chances:
     return by_rank(shares(flips(len(row), _epsilon(case))), row)
-
-
-def _round_up_larger(case: FacesCase, row: Row) -> Chances:
-    with localcontext() as context:
-        context.prec = DIGITS
-        odds = (Decimal(case.epsilon.numerator) / Decimal(case.epsilon.denominator)).exp()
-    ranks = own_ranks(case)
-    low = 1 << UNITS
-    high = math.ceil(Fraction(odds) * low)
-    weights = [high if chance == ranks[0] else low for chance in ranks]
-    return by_rank([Fraction(weight, sum(weights)) for weight in weights], row)
-
-
-def _never_last(case: FacesCase, row: Row) -> Chances:
-    return by_rank(shares([float(chance) for chance in own_ranks(case)[:-1]] + [0.0]), row)
 
 
 OF_GALLERY: Final = (
     wrong("weights of twice the budget", _twice),
     wrong("distances for ranks", _raw),
-    wrong("ties share a rank", _ties),
     wrong("permute-and-flip at rate ε", _flips),
-    wrong("larger weight rounded up", _round_up_larger),
-    wrong("farthest face left out", _never_last),
     wrong("every draw used twice", own_choice, gates=BY_DRAWS, repeated=2),
 )
-
-
-def _among_all(case: FacesCase, row: Row) -> Parts:
-    """Keep the value with the right probability, else draw among all values, the true one included."""
-    parts = []
-    for right, true in zip(right_responses(case, row), row, strict=False):
-        spilt = (1 - right[true]) / len(right)
-        parts.append(tuple(spilt + (right[true] if value == true else 0) for value in range(len(right))))
-    return parts
 
 
 def _last_shown(case: FacesCase, row: Row) -> Parts:
@@ -449,13 +353,12 @@ def _last_shown(case: FacesCase, row: Row) -> Parts:
 
 
 def _nearest(case: FacesCase, answer: Row, row: Row) -> tuple[int, ...]:
-    face = min(faces_for(case, answer), key=lambda n: abs(case.looks[n][-1] - row[-1]))
-    return case.outcome((face,), case.pose(answer))
+    faces = shown_for(case, answer)
+    return (faces[row[-1] % len(faces)],)
 
 
 OF_ATTRIBUTES: Final = (
     wrong("kept as with two values", answers(responses(lambda _, e, count: math.exp(e) * (count - 1)))),
-    wrong("drawn among all values", answers(_among_all)),
     wrong("one draw for all attributes", answers(right_responses, single_draw)),
     wrong("budgets not divided", answers(responses(lambda case, e, count: math.exp(_epsilon(case))))),
     wrong("last attribute not randomised", answers(_last_shown)),
@@ -464,7 +367,10 @@ OF_ATTRIBUTES: Final = (
         "turned as the crop's head",
         answers(
             right_responses,
-            faces=lambda case, answer, row: case.outcome(faces_for(case, answer), case.pose(row)),
+            faces=lambda case, answer, row: tuple(
+                face + len(case.gallery) * (case.pose(row) - case.pose(answer))
+                for face in shown_for(case, answer)
+            ),
         ),
     ),
     wrong("every draw used twice", own_answers, gates=BY_DRAWS, repeated=2),
@@ -473,7 +379,7 @@ OF_ATTRIBUTES: Final = (
 
 DISTANCES: Final = (0, 1, 2, 5)  # as many as faces, so that crops have every order and every tie
 CROPS: Final = (0, 1, 2, 5), (1, 1, 1, 1), (2, 0, 0, 5)
-SHADES: Final = (0, 200)  # other contents of a crop, on which nothing may depend
+SHADES: Final = (0, 201)  # other contents of a crop, on which nothing may depend
 DRAWS: Final = 20_000
 FEW_DRAWS: Final = 5_000  # draws of faces for answers, each of which takes a word of its own
 
@@ -483,45 +389,26 @@ def faces_audit(
     own: ChancesOf,
     written: ChancesOf,
     mutants: tuple[Version, ...],
-    quick: Level,
-    deep: tuple[FacesCase, ...],
+    level: Level,
 ) -> Audit:
     """Return the audit of one method: the law of the integers in use, and as written from the definition."""
     intact = Version(name="intact", law=law_of(own), draw=draw)
-    return Audit(
-        method=method,
-        intact=intact,
-        mutants=mutants,
-        levels=quick.levels(deep),
-        gates=(
-            Gate("same", partial(same_gate, written=written, own=own), ties=True),
-            *law_gates(intact, law_of(written)),
-        ),
-    )
+    gates = law_gates(intact, law_of(written))
+    return Audit(method=method, intact=intact, mutants=mutants, level=level, gates=gates)
 
 
 def _rank_case(count: int, epsilon: Any, near: int | None = None) -> FacesCase:
-    faces = MadeGallery((), tuple((number,) for number in range(count)), {}, {})
+    faces = MadeGallery((), tuple((number,) for number in range(count)))
     method = Gallery(epsilon=epsilon, near=near, gallery=reference("gallery", faces))
     return FacesCase(method, tuple(product(DISTANCES, repeat=count)))
 
 
 def _attributes_case(attributes: str, without: tuple[Row, ...] = (), *, each: int = 2) -> FacesCase:
-    """Return the attributes method with a gallery of `each` faces per combination, except those in `without`.
-
-    The first attribute has labels, in another order than the model's; for the last face they disagree with
-    the reading.
-    """
+    """Return the attributes method with `each` faces per combination, except those in `without`."""
     values = _values(attributes)
     every = list(product(*(range(len(words)) for words in values.values())))
     looks = tuple((*row, 200 * n // each) for row in every if row not in without for n in range(1, each + 1))
-    named, labels = {}, {}
-    for first, words in [*values.items()][:1]:
-        named[first] = words[::-1]
-        labels[first] = np.array([len(words) - 1 - look[0] for look in looks], np.int8)
-        labels[first][-1] = len(words) - 1
-    faces = MadeGallery(tuple(values), looks, named, labels)
-    model = reference("attributes", MadeModel(values))
+    faces, model = MadeGallery(tuple(values), looks), reference("attributes", MadeModel(values))
     method = Attributes(attributes=attributes, gallery=reference("gallery", faces), model=model)
     inputs = tuple((*row, shade) for row in every for shade in SHADES)
     return FacesCase(method, inputs)
@@ -549,9 +436,8 @@ def _heads(attributes: str, *, each: int = 2) -> FacesCase:
 
 def _choices() -> Audit:
     exact = _rank_case(4, 2), _rank_case(3, 1)
-    deep = _rank_case(4, "0.1", 3), _rank_case(4, 8, 1), _rank_case(4, 8)
     drawn = tuple(Drawn(case, DRAWS, tuple(crop[: len(case.gallery)] for crop in CROPS)) for case in exact)
-    return faces_audit(Gallery, own_choice, written_choice, OF_GALLERY, Level(exact, drawn), deep)
+    return faces_audit(Gallery, own_choice, written_choice, OF_GALLERY, Level(exact, drawn))
 
 
 def _kept_audit() -> Audit:
@@ -560,21 +446,11 @@ def _kept_audit() -> Audit:
         _heads("gender=0.5,tone=1"),
         _heads("gender=0.5,pose=1"),
     )
-    deep = (
-        _attributes_case("gender=0.5,perceived-race=1"),
-        _heads("tone=2", each=3),
-        _attributes_case("age=2,perceived-race=0.25,smile=3", ((0, 0, 0), (3, 4, 1))),
-        _attributes_case("pose=8", each=3),
-        _attributes_case("gender=4,age=4", ((1, 3),), each=1),
-        _attributes_case("glasses=1,beard=2"),
-        _heads("glasses=1,beard=2"),
-        _heads("beard=1,tone=2", each=1),
-    )
     drawn = tuple(
         Drawn(case, FEW_DRAWS, ((0, 1, 200), (1, last, 0), (0, 0, 0)))
         for case, last in zip(exact, (3, 3, 1), strict=True)
     )
-    return faces_audit(Attributes, own_answers, written_answers, OF_ATTRIBUTES, Level(exact, drawn), deep)
+    return faces_audit(Attributes, own_answers, written_answers, OF_ATTRIBUTES, Level(exact, drawn))
 
 
 AUDITS: Final[dict[str, Audit]] = {audit.method.name: audit for audit in (_choices(), _kept_audit())}

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
-from functools import cached_property, lru_cache, partial
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
 from itertools import chain, product, zip_longest
 from typing import Any, Final
+from unittest import mock
 
 import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.core.rationals import show
 from dpveil.mechanisms.pixel import PixelMethod
-from dpveil.noise.bits import BitSource, SeededBits
+from dpveil.noise.bits import BitSource
 from dpveil_audit import engine
-from dpveil_audit.divergence import Pairs, Part, ProductLaw, Releases
-from dpveil_audit.engine import Audit, Finding, Gate, Level, Version, count_finding
-
-__all__ = ["Case", "Part", "Releases", "method_audit", "one_by_one", "side_by_side", "version"]
+from dpveil_audit.divergence import Pairs, ProductLaw, Releases
+from dpveil_audit.engine import Audit, Level, Version
 
 Image = UInt8[np.ndarray, "h w c"]
 Images = UInt8[np.ndarray, "images h w c"]
@@ -150,9 +149,6 @@ class Case(engine.Case):
         moved = np.subtract(*self.inputs[self.pairs.T].astype(np.float64))
         return np.sqrt((moved**2).sum(axis=(1, 2, 3))) if self.metric else None
 
-    def of(self, method: PixelMethod) -> Case:
-        return replace(self, method=method)
-
     def label(self, number: int) -> str:
         return str(self.inputs[number].ravel()[:9].tolist())
 
@@ -205,37 +201,41 @@ def side_by_side(method: Method, image: Image, count: int, bits: BitSource) -> R
     return np.ascontiguousarray(np.moveaxis(shown.reshape(height, count, width, channels), 1, 0))
 
 
-def same_gate(version: Version, case: Case, releases: ReleasesOf) -> Iterator[Finding]:
-    """Yield how many values of the audit's own release differ from those of `release` for the same bits."""
-    image = uneven_image(case.size)
-    released = case.method.release(image, bits=SeededBits(3, "same"))
-    shown = releases(case.method, image, 1, SeededBits(3, "same"))[0]
-    yield count_finding("same", "values unlike release()", case, shown != released, "values", sees="any")
+def as_channels(owner: Any, name: str) -> ReleasesOf:
+    """Return a way to draw many releases of an image at once by a method's `_draw`: as more channels of one.
+
+    What the function `name` of `owner` says to the method meanwhile is what it says of one image. For methods
+    that treat channels alike and independently.
+    """
+
+    def releases(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
+        height, width, channels = image.shape
+        own, size = getattr(owner, name), {"height": height, "width": width, "channels": channels}
+        with mock.patch.object(owner, name, lambda method, *_, **__: own(method, **size)):
+            shown = method._draw(np.tile(image, (1, 1, count)), bits)
+        return np.ascontiguousarray(np.moveaxis(shown.reshape(height, width, count, channels), 2, 0))
+
+    return releases
 
 
 def method_audit(
     method: type[PixelMethod],
-    releases: ReleasesOf,
+    draw: ReleasesOf,
     distribution: DistributionOf,
     mutants: tuple[Version, ...],
-    levels: dict[str, Level],
+    level: Level,
     *,
     sums: DistributionOf | None = None,
     right: DistributionOf | None = None,
-    outcomes: ReleasesOf | None = None,
     of: Callable[[Level], Any] = lambda level: level.cases,
 ) -> Audit:
     """Return the audit of a pixel method.
 
-    `releases` draws n releases n × h × w × c of an image, for n = 1 what `release` returns for the same bits.
-    `distribution` is their law, `sums` that of what noise is added to, and `right` a law that is written from
-    the definition if `distribution` follows the code. `outcomes` draws outcomes, if pixels do not show them.
+    `draw` returns n releases n × h × w × c of an image by the method itself, or, if pixels do not show them,
+    what it drew. `distribution` is their law, `sums` that of what noise is added to, and `right` a law that
+    is written from the definition if `distribution` follows the code.
     """
-    intact = version(method.name, distribution, outcomes or releases, sums=sums)
+    intact = version(method.name, distribution, draw, sums=sums)
     wanted = None if right is None else version("right", right).law
-    ties = partial(same_gate, releases=releases)
-    gates = (
-        Gate("same", ties, lambda level: level.cases, ties=True),
-        *engine.law_gates(intact, wanted, of=of),
-    )
-    return Audit(method=method, intact=intact, mutants=mutants, levels=levels, gates=gates)
+    gates = engine.law_gates(intact, wanted, of=of)
+    return Audit(method=method, intact=intact, mutants=mutants, level=level, gates=gates)

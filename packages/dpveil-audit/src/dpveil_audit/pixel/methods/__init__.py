@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from dpveil.mechanisms.pixel import Blur, Mosaic
-from dpveil_audit.engine import Audit, Level
+from dpveil_audit.engine import Audit
 from dpveil_audit.pixel.case import one_by_one, version
 from dpveil_audit.pixel.methods import (
     bit_planes,
@@ -26,7 +26,6 @@ NOTHING: Final = tuple(
     Audit(
         method=method,
         intact=version(method.name, None, one_by_one),
-        levels={"quick": Level(()), "deep": Level(())},
         note="nothing to keep: a function of the photo, without noise and without a promise",
     )
     for method in (Blur, Mosaic)

@@ -9,31 +9,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
-from typing import Final
+from typing import Any, Final
+from unittest import mock
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64, UInt64
+from jaxtyping import Float64, Int64
 
-from dpveil.accounting.compose import any_of
-from dpveil.mechanisms.pixel import DPSamp
-from dpveil.mechanisms.pixel.dp_samp import histogram, intensities
-from dpveil.mechanisms.pixel.interpolation import interpolate
+from dpveil.mechanisms.pixel import DPSamp, dp_samp
+from dpveil.mechanisms.pixel.dp_samp import intensities
 from dpveil.noise.bits import BitSource
-from dpveil.noise.laplace import discrete_laplace
 from dpveil_audit.distributions import laplace_distribution
-from dpveil_audit.divergence import ProductLaw
-from dpveil_audit.engine import BY_LAW, Drawn, Level, Version
-from dpveil_audit.pixel.case import Case, Image, Images, Releases, method_audit, version
+from dpveil_audit.divergence import Outcomes, ProductLaw
+from dpveil_audit.engine import Drawn, Level
+from dpveil_audit.pixel.case import Case, Image, Images, method_audit, version
 
 LEVELS: Final = 256
 WORD: Final = 2**64
 NEVER: Final = 1e-18  # sums of counts with a smaller probability are left out
 
-Counts = Int64[np.ndarray, "n 256"]
 Chance = Callable[[DPSamp, int, int, int], float]
 """The probability that a pixel is shown, as a function of (method, count of its intensity, sum of counts,
 pixels).
@@ -41,15 +38,11 @@ pixels).
 
 
 @lru_cache(maxsize=100_000)
-def threshold(method: DPSamp, count: int, total: int, pixels: int) -> int:
-    """Return the method's own threshold, in units of 2^-64."""
+def as_released(method: DPSamp, count: int, total: int, pixels: int) -> float:
+    """Return the method's own probability, for counts with this sum."""
     others, left = divmod(total - count, pixels)
     counts = [count, *[pixels] * others, *([left] if left else [])]
-    return int(method.thresholds(np.array(counts), pixels)[0])
-
-
-def as_released(method: DPSamp, count: int, total: int, pixels: int) -> float:
-    return threshold(method, count, total, pixels) / WORD
+    return int(method.thresholds(np.array(counts), pixels)[0]) / WORD
 
 
 def as_written(method: DPSamp, count: int, total: int, pixels: int) -> float:
@@ -142,80 +135,60 @@ def right(method: DPSamp, images: Images) -> ProductLaw:
     return joint_distribution(method, images, 2 * m / method.epsilon, as_written, False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sampling:
-    """One way to sample with private clusters: intact, or a mutant with one wrong step.
+def distribution(
+    method: DPSamp,
+    images: Images,
+    *,
+    share: Fraction = Fraction(1),
+    used: Callable[[DPSamp], DPSamp] = lambda method: method,
+    private: bool = False,
+) -> ProductLaw:
+    """Return the law with the method's own thresholds and a `share` of its noise.
 
-    `share` is the fraction of the noise that is added, `used` the method whose sample sizes are taken, and
-    `private` says whether they follow from the true counts.
+    Sample sizes are those of the method `used`, and follow from the true counts if they are `private`.
     """
-
-    share: Fraction = Fraction(1)
-    used: Callable[[DPSamp], DPSamp] = lambda method: method
-    private: bool = False
-
-    def version(self, name: str, gates: tuple[str, ...] = ()) -> Version:
-        return version(name, self.distribution, self.outcomes, gates=gates)
-
-    def distribution(self, method: DPSamp, images: Images) -> ProductLaw:
-        scale = self.share * method.count_scale(images.shape[1] * images.shape[2])
-        return joint_distribution(self.used(method), images, scale, as_released, self.private)
-
-    def releases(self, method: DPSamp, image: Image, count: int, bits: BitSource) -> Releases:
-        """Return `count` independent releases."""
-        shown = self._draw(method, image, count, bits)[1]
-        masks, at = np.unique(shown, axis=0, return_inverse=True)
-        return np.stack([interpolate(image, mask.reshape(image.shape[:2])) for mask in masks])[at.ravel()]
-
-    def outcomes(self, method: DPSamp, image: Image, count: int, bits: BitSource) -> Int64[np.ndarray, "n 1"]:
-        counts, shown = self._draw(method, image, count, bits)
-        pixels, colours, at = _pixels(image[None])
-        bins = np.unique(intensities(colours[None]))
-        counted = counts[:, bins] @ (pixels + 1) ** np.arange(len(bins))[::-1]
-        found = counted * (len(colours) + 1) ** pixels + _code(shown * (at[0] + 1), len(colours))
-        numbered: Int64[np.ndarray, "n 1"] = found[:, None].astype(np.int64)
-        return numbered
-
-    def _draw(
-        self, method: DPSamp, image: Image, count: int, bits: BitSource
-    ) -> tuple[Counts, Bool[np.ndarray, "n pixels"]]:
-        """Return clipped noisy counts, and which pixels are shown."""
-        levels = intensities(image)
-        true, flat = histogram(levels), levels.ravel()
-        scale = self.share * method.count_scale(flat.size)
-        noise = discrete_laplace(scale, count * LEVELS, bits).reshape(count, LEVELS)
-        noisy = np.clip(true + noise, 0, flat.size)
-        read = np.broadcast_to(true, noisy.shape) if self.private else noisy
-        thresholds = _thresholds(self.used(method), read[:, flat], read.sum(axis=1), flat.size)
-        return noisy, bits.words(noisy.shape[0] * flat.size).reshape(count, -1) < thresholds
+    scale = share * method.count_scale(images.shape[1] * images.shape[2])
+    return joint_distribution(used(method), images, scale, as_released, private)
 
 
-def _thresholds(
-    method: DPSamp, counts: Int64[np.ndarray, "n pixels"], totals: Int64[np.ndarray, " n"], pixels: int
-) -> UInt64[np.ndarray, "n pixels"]:
-    """Return the threshold of every pixel, asking the method once for equal counts and sums."""
-    both = counts * (totals.max() + 1) + totals[:, None]
-    keys, at = np.unique(both, return_inverse=True)
-    asked = [divmod(int(key), int(totals.max()) + 1) for key in keys]
-    found = [threshold(method, c, t, pixels) if c else 0 for c, t in asked]
-    return np.array(found, np.uint64)[at.reshape(both.shape)]
+def outcomes(method: DPSamp, image: Image, count: int, bits: BitSource) -> Outcomes:
+    """Return the noisy counts and the shown pixels of releases, as numbers."""
+    pixels, colours, at = _pixels(image[None])
+    bins = np.unique(intensities(colours[None]))
+    noisy, shown = list[Any](), list[Any]()
+    thresholds, draw = DPSamp.thresholds, dp_samp.draw_pixels
+
+    def keep_counts(own: DPSamp, counts: Any, pixels: int) -> Any:
+        noisy.append(counts)
+        return thresholds(own, counts, pixels)
+
+    def keep_shown(*given: Any) -> Any:
+        shown.append(draw(*given))
+        return shown[-1]
+
+    with (
+        mock.patch.object(DPSamp, "thresholds", keep_counts),
+        mock.patch.object(dp_samp, "draw_pixels", keep_shown),
+    ):
+        for _ in range(count):
+            method.release(image, bits=bits)
+    counted = np.clip(np.array(noisy)[:, bins], 0, pixels) @ (pixels + 1) ** np.arange(len(bins))[::-1]
+    kept = np.array(shown).reshape(count, pixels) * (at[0] + 1)
+    found = counted * (len(colours) + 1) ** pixels + _code(kept, len(colours))
+    return np.asarray(found[:, None].astype(np.int64))
 
 
-def _rate_for_each(method: DPSamp) -> DPSamp:
-    """Show each of m pixels with the probability δ that is allowed for all of them together."""
-    return replace(method, rate=any_of(method.rate or Fraction(0), method.neighbourhood or 1))
-
-
-INTACT: Final = Sampling()
-MUTANTS: Final = (
-    Sampling(share=Fraction(1, 2)).version("sensitivity halved", BY_LAW),
-    Sampling(used=lambda method: replace(method, rate="0.999999")).version("rate ignored", BY_LAW),
-    Sampling(private=True).version("sample sizes from true counts"),
-    Sampling(used=_rate_for_each).version("δ of all m pixels for each", ("exact",)),
+WRONG: Final[dict[str, dict[str, Any]]] = {
+    "sensitivity halved": {"share": Fraction(1, 2)},
+    "rate ignored": {"used": lambda method: replace(method, rate="0.999999")},
+    "sample sizes from true counts": {"private": True},
+}
+MUTANTS: Final = tuple(
+    version(name, partial(distribution, **changed), gates=("exact",)) for name, changed in WRONG.items()
 )
 
 
-def levels() -> dict[str, Level]:
+def level() -> Level:
     """Return the settings of the promise with private clusters; as published there is none (erratum E5)."""
 
     def sound_case(h: int, w: int, c: int, m: int | None, e: int, rate: str, *levels: int) -> Case:
@@ -229,23 +202,19 @@ def levels() -> dict[str, Level]:
         sound_case(2, 2, 1, 2, 20, "0.05"),
     )
     drawn = (
-        Drawn(sound_case(1, 2, 1, 1, 7, "0.25"), 10_000),
-        Drawn(sound_case(1, 2, 3, 1, 7, "0.4"), 10_000),
-        Drawn(sound_case(1, 2, 1, 1, 2, "0.1"), 4000),
-        Drawn(sound_case(1, 2, 3, 1, 2, "0.2"), 2000),
+        Drawn(sound_case(1, 2, 1, 1, 7, "0.25"), 1500),
+        Drawn(sound_case(1, 2, 3, 1, 7, "0.4"), 1500),
+        Drawn(sound_case(1, 2, 1, 1, 2, "0.1"), 1500),
     )
-    return Level(exact, drawn).levels(
-        (sound_case(1, 3, 1, None, 20, "0.2"), sound_case(1, 3, 1, 1, 3, "0.2"))
-    )
+    return Level(exact, drawn)
 
 
 AUDIT: Final = method_audit(
     DPSamp,
-    INTACT.releases,
-    INTACT.distribution,
+    outcomes,
+    distribution,
     MUTANTS,
-    levels(),
+    level(),
     right=right,
-    outcomes=INTACT.outcomes,
     of=lambda level: level.exact,  # joint laws of larger images take long
 )

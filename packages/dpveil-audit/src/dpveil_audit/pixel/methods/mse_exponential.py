@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
 from typing import Final
@@ -12,13 +11,9 @@ from typing import Final
 import numpy as np
 
 from dpveil.mechanisms.pixel import MSEExponential
-from dpveil.mechanisms.pixel.base import cell_levels, expand_cells
-from dpveil.mechanisms.pixel.mse_exponential import shown_levels
-from dpveil.noise.bits import BitSource
-from dpveil.noise.matrix import ROW_SUM
-from dpveil_audit.divergence import WORK, Masses, ProductLaw
+from dpveil_audit.divergence import Masses, Part, ProductLaw
 from dpveil_audit.engine import BY_DRAWS, Drawn, Level
-from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, Size, cells, method_audit, version
+from dpveil_audit.pixel.case import Case, Images, Size, as_channels, cells, method_audit, version
 
 TOP: Final = 255
 Factor = Callable[[MSEExponential, Size], int]
@@ -72,32 +67,6 @@ def right(method: MSEExponential, images: Images, *, factor: Factor = lambda met
     return _distribution(method, images, row)
 
 
-def rounded_down(method: MSEExponential, images: Images) -> ProductLaw:
-    """Return the formula rounded to integers without a margin; the rest goes to the most likely level."""
-    exponent, steps = rate(method, images.shape[1:]), method.levels - 1
-
-    def row(mean: int) -> Masses:
-        with localcontext(WORK):
-            unit = Decimal(exponent.numerator) / exponent.denominator / (TOP * steps) ** 2
-            chances = [(-unit * (mean * steps - TOP * j) ** 2).exp() for j in range(method.levels)]
-            total = sum(chances, Decimal(0))
-            weights = [int(ROW_SUM * chance / total) for chance in chances]
-        weights[weights.index(max(weights))] += ROW_SUM - sum(weights)
-        return np.array(weights, object)
-
-    return _distribution(method, images, row)
-
-
-def releases(method: MSEExponential, image: Image, count: int, bits: BitSource) -> Releases:
-    """Return `count` releases from the method's own integers, drawn side by side as more channels."""
-    height, width, channels = image.shape
-    levels = cell_levels(np.tile(image, (1, 1, count)), method.block)
-    matrix = method.matrix(height=height, width=width, channels=channels)
-    drawn = matrix.sample(np.ascontiguousarray(levels).reshape(-1), bits).reshape(levels.shape)
-    shown = expand_cells(np.array(shown_levels(method.levels), np.uint8)[drawn], method.block, height, width)
-    return np.ascontiguousarray(np.moveaxis(shown.reshape(height, width, count, channels), 2, 0))
-
-
 def _channels(method: MSEExponential, size: Size) -> int:
     return size[2]
 
@@ -114,12 +83,11 @@ FACTORS: Final[dict[str, Factor]] = {
 }
 MUTANTS: Final = (
     *(version(name, partial(right, factor=own)) for name, own in FACTORS.items()),
-    version("integers without a margin", rounded_down, gates=("exact",)),
     version("one draw for all cells and channels", drawn_distribution, gates=BY_DRAWS, shared=True),
 )
 
 
-def levels() -> dict[str, Level]:
+def level() -> Level:
     one, few, both, zcdp = (
         MSEExponential(**given)
         for given in (
@@ -146,8 +114,14 @@ def levels() -> dict[str, Level]:
         Case(1, 1, 3, few),
         Case(1, 3, 1, ragged),
     )
-    quick = Level(exact, tuple(Drawn(case, 20_000) for case in larger))
-    return quick.levels((Case(2, 2, 1, few, (0, 128, 255)), Case(1, 2, 3, zcdp)))
+    return Level(exact, tuple(Drawn(case, 20_000) for case in larger))
 
 
-AUDIT: Final = method_audit(MSEExponential, releases, drawn_distribution, MUTANTS, levels(), right=right)
+AUDIT: Final = method_audit(
+    MSEExponential,
+    as_channels(MSEExponential, "matrix"),
+    drawn_distribution,
+    MUTANTS,
+    level(),
+    right=right,
+)
