@@ -11,10 +11,8 @@ from typing import ClassVar
 import pytest
 
 import dpveil_audit as audit
-from dpveil import faces
-from dpveil.mechanisms import latent, scalar
+from dpveil.core.registry import FACES, LATENT, PIXEL, SCALAR
 from dpveil.mechanisms.latent.base import STEPS
-from dpveil.mechanisms.pixel import TABLE as METHODS
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.pixel.base import cell_areas
 from dpveil.mechanisms.scalar import ScalarMechanism
@@ -44,7 +42,7 @@ def documented_killers(name: str) -> dict[str, str]:
 
 
 def test_every_method_and_mechanism_has_its_audit():
-    kinds = {**METHODS, **scalar.TABLE, **latent.TABLE, **faces.TABLE}
+    kinds = {**PIXEL, **SCALAR, **LATENT, **FACES}
     assert {name: entry.method for name, entry in entries().items() if name in kinds} == kinds
     assert SIDE == STEPS
     for name, entry in scalars().items():

@@ -11,8 +11,9 @@ import pytest
 from network_made import png, tar, train
 from PIL import Image
 
-from dpveil.codecs import TABLE, Codec, load
+from dpveil.codecs import Codec, load
 from dpveil.core.photo import Photo
+from dpveil.core.registry import CODECS
 from dpveil.errors import PhotoError
 from dpveil.faces.portrait import centred
 from dpveil_train import PASSES, TRAINERS, codecs
@@ -56,7 +57,7 @@ SMALL = ("--side", "12", "--length", "5")
 
 def test_every_codec_has_a_trainer():
     assert set(TRAINERS) == set(PASSES)
-    assert set(TABLE) == set(TRAINERS) | (set(NETWORKS) - {"denoiser"})
+    assert set(CODECS) == set(TRAINERS) | (set(NETWORKS) - {"denoiser"})
 
 
 def test_a_folder_becomes_a_model_and_a_card(album, tmp_path, capsys):

@@ -12,8 +12,9 @@ import numpy as np
 from scipy.special import lambertw
 
 from dpveil.core.rationals import exact
+from dpveil.core.registry import SCALAR
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism, TruncatedLaplace
+from dpveil.mechanisms.scalar import Range, ScalarMechanism, TruncatedLaplace
 from dpveil.mechanisms.scalar.base import ANY_DATABASE
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.mechanisms.scalar.matrix_cost import log_ratio
@@ -266,7 +267,7 @@ OWN: Final[dict[str, tuple[ScalarVersion, ...]]] = {"explicit-fair": FAIR + ROWS
 
 
 def scalars() -> dict[str, Audit]:
-    return {name: scalar_audit(method) for name, method in TABLE.items()}
+    return {name: scalar_audit(method) for name, method in SCALAR.items()}
 
 
 def scalar_audit(method: type[ScalarMechanism]) -> Audit:
