@@ -21,6 +21,7 @@ def command(
             help="A method, mechanism, query or sampler, growth, recombination or naive-bayes; default: all.",
         ),
     ] = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Draw five times as often.")] = False,
     quiet: Quiet = False,
     json: AsJson = False,
     seed: Annotated[
@@ -41,7 +42,7 @@ def command(
     from dpveil_audit.runner import run, steps_of
 
     with bar(steps_of(method), "auditing", quiet=quiet) as step:
-        report = run(method, seed=seed, step=step)
+        report = run(method, seed=seed, deep=deep, step=step)
     if json:
         say.document(report.to_json())
     else:
