@@ -383,17 +383,17 @@ def _beside(own: Any) -> Any:
 
 
 WRONG: Final[dict[str, tuple[Any, str, Change, str]]] = {
-    "filled from hidden pixels": (head_placement, "recombine", _filled_from_hidden, "hidden"),
-    "colours of the whole photo": (head_placement, "recombine", _take_photo_colours, "hidden"),
+    "filled from hidden pixels": (head_placement, "paint_faces", _filled_from_hidden, "hidden"),
+    "colours of the whole photo": (head_placement, "paint_faces", _take_photo_colours, "hidden"),
     "mask eroded by a pixel": (
         head_placement,
-        "recombine",
+        "paint_faces",
         lambda own: lambda image, at, faces, **shown: own(image, _smaller(at, 1), faces, **shown),
         "hidden, copy",
     ),
     "placement not rounded": (HeadPlacement, "draw_in", _where_it_is, "hidden"),
     "less listed than replaced": (HeadPlacement, "__init__", _less_listed, "outside"),
-    "original crop put back": (head_placement, "recombine", _not_released, "hidden"),
+    "original crop put back": (head_placement, "paint_faces", _not_released, "hidden"),
     "faces in a JPEG not grown": (
         head_placement,
         "grow",
