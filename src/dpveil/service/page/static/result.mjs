@@ -21,8 +21,14 @@ export async function releasePhoto(photo, heard) {
     blob(told.certificate_url),
     json(`/page/releases/${told.id}`),
   ]);
+  if (photo.media) { // where somebody was lost is in no certificate
+    const known = new Set(words.warnings.map(beginning));
+    words.warnings.unshift(...told.notes.filter((note) => !known.has(beginning(note))));
+  }
   photo.release = { image, certificate, words, url: URL.createObjectURL(image), reviewed: false };
 }
+
+const beginning = (text) => text.split(";")[0];
 
 /** Return a link that downloads a blob, which lives as long as the page shows it. */
 function download(text, contents, name) {
