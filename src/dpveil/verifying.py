@@ -67,7 +67,7 @@ def verify_each(
     """
     given = Path(check_path(path, "give the name of a released file"))
     if _document_of(given).suffix.lower() in PACKED_SUFFIXES:
-        from dpveil.batch.document import verify_inside
+        from dpveil.batch.released_pdf import verify_inside
 
         yield from verify_inside(_document_of(given), max_pixels=max_pixels, at_least=at_least, trust=trust)
     else:

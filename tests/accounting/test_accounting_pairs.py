@@ -11,7 +11,7 @@ from scipy.stats import binom
 from dpveil.accounting.dominating_pairs import DrawsAccount, MirrorPair, extremes, randomised_response, rate
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.mse_exponential import law
-from dpveil.noise.matrix import ROW_SUM, IntegerMatrix, quantise
+from dpveil.noise.integer_matrix import ROW_SUM, IntegerMatrix, quantise
 
 RATES = ("1e-3", "0.1", "1", "3", "10", "30")
 

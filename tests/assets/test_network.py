@@ -14,8 +14,8 @@ from skimage import data
 from dpveil.assets import confined_networks, networks
 from dpveil.assets.confined_networks import Confined, first_output
 from dpveil.assets.engines import NAME, SHA256, frontal_detector
+from dpveil.assets.file_reference import Reference
 from dpveil.assets.networks import Network
-from dpveil.assets.reference import Reference
 from dpveil.codecs import GAN, StyleGAN
 from dpveil.codecs.base import CODEC
 from dpveil.errors import ModelError

@@ -203,8 +203,8 @@ def sealed_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("builtins.open", never)
     monkeypatch.setattr(Path, "open", never)
     monkeypatch.setattr(Path, "stat", never)
-    monkeypatch.setattr("dpveil.assets.reference.default_path", never)
-    monkeypatch.setattr("dpveil.assets.reference._load", never)
+    monkeypatch.setattr("dpveil.assets.file_reference.default_path", never)
+    monkeypatch.setattr("dpveil.assets.file_reference._load", never)
 
 
 @each

@@ -10,7 +10,7 @@ from crowd import sides, view
 from scipy.stats import binom
 
 from dpveil.attacks.base import PIXELS, SEES, Background
-from dpveil.attacks.joint import attack, missing
+from dpveil.attacks.combined import attack, missing
 from dpveil.attacks.measures import identification
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter

@@ -14,8 +14,8 @@ from skimage import data
 
 from dpveil.attacks import faces
 from dpveil.attacks.base import Background, Memo
+from dpveil.attacks.combined import attack, missing
 from dpveil.attacks.faces import Embedding, EmbeddingParrot, largest_face
-from dpveil.attacks.joint import attack, missing
 from dpveil.attacks.measures import Verified, by_person, identification
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, ModelError, UsageError

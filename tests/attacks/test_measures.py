@@ -13,7 +13,7 @@ from PIL import Image
 
 from dpveil.attacks import Scores, identification_rates
 from dpveil.attacks.base import CONTEXT, PIXELS, PLACEMENT, View
-from dpveil.attacks.joint import attack
+from dpveil.attacks.combined import attack
 from dpveil.attacks.measures import equal_error, identification, verification
 from dpveil.attacks.surroundings import PAINT, blank_views
 from dpveil.errors import InvalidParameter

@@ -10,7 +10,7 @@ from crowd import sides
 from test_attacks import rate
 
 from dpveil.attacks.base import Attack, Scores
-from dpveil.attacks.joint import Joint, attack, fit_weights, usable
+from dpveil.attacks.combined import Joint, attack, fit_weights, usable
 from dpveil.attacks.measures import identification
 from dpveil.attacks.networks import NetworkParrot, ResidualParrot
 from dpveil.attacks.preprocessing import Averaged

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from shards_made import counts, held, picture, released, shard
 
-from dpveil.batch.document import verify_inside
+from dpveil.batch.released_pdf import verify_inside
 from dpveil.cli import run
 from dpveil.errors import OutputError, UsageError
 

@@ -20,7 +20,7 @@ from shards_made import counts
 
 import dpveil
 from dpveil.batch.archive_inputs import ALL, PageSettings, is_document, pages_inside
-from dpveil.batch.document import verify_inside
+from dpveil.batch.released_pdf import verify_inside
 from dpveil.batch.report import Report
 from dpveil.batch.run import release_all
 from dpveil.batch.tasks import RunSettings, plan_tasks
@@ -201,7 +201,6 @@ def test_every_page_is_paid_once_and_a_document_promises_their_sum(scan: Path, l
 def test_a_run_that_was_killed_before_the_document_was_written_pays_nothing_again(
     scan: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpveil.batch import document
 
     def full(*given: Any, **more: Any) -> None:
         if given[1].name == BESIDE.name:

@@ -13,7 +13,7 @@ from shards_made import counts, picture, released
 from workers_made import Everything
 
 import dpveil
-from dpveil.batch.document import verify_inside
+from dpveil.batch.released_pdf import verify_inside
 from dpveil.batch.run import release_all
 from dpveil.batch.tasks import RunSettings, plan_tasks
 from dpveil.cli import run

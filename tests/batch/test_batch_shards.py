@@ -19,7 +19,7 @@ from workers_made import Everything
 import dpveil
 from dpveil.batch import archive_inputs, shards
 from dpveil.batch import shards as batch_shards
-from dpveil.batch.document import verify_inside
+from dpveil.batch.released_pdf import verify_inside
 from dpveil.batch.run import release_all
 from dpveil.batch.tasks import RunSettings, plan_tasks
 from dpveil.batch.workers import usual_jobs

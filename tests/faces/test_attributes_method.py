@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from made_nobody import crop, gallery, model
 
-from dpveil.assets.reference import Reference
+from dpveil.assets.file_reference import Reference
 from dpveil.assets.trained_files import installed_path
 from dpveil.errors import InvalidParameter, ModelError, UnknownName, UsageError
 from dpveil.faces.attribute_model import VALUES
@@ -18,9 +18,9 @@ from dpveil.faces.attributes_method import HEADS as HEADS_KIND
 from dpveil.faces.attributes_method import Attributes
 from dpveil.faces.drawn_face import HeadFace
 from dpveil.faces.face_gallery import FRAME
-from dpveil.faces.geometry.view import View
+from dpveil.faces.geometry.head_picture import View
 from dpveil.noise.bits import SeededBits
-from dpveil.noise.matrix import log_above
+from dpveil.noise.integer_matrix import log_above
 from dpveil_audit.distributions import finite_distribution
 from dpveil_audit.faces.made_heads import made_heads
 from dpveil_audit.fit import fit

@@ -163,7 +163,7 @@ def test_parameters_name_the_codec_by_its_hash_and_make_the_same_method(tmp_path
 
 
 def test_a_codec_that_is_only_named_is_asked_for_when_it_is_needed(monkeypatch) -> None:
-    monkeypatch.setattr("dpveil.assets.reference.default_path", _missing)
+    monkeypatch.setattr("dpveil.assets.file_reference.default_path", _missing)
     method = Latent(epsilon=5, codec=ZEROS)
     with pytest.raises(ModelError, match="000000000000"):
         method.prepare(**SIZE)

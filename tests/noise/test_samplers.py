@@ -19,8 +19,8 @@ from dpveil.noise import (
     quantise,
 )
 from dpveil.noise.gaussian import below_exp
+from dpveil.noise.integer_matrix import log_above
 from dpveil.noise.laplace import DigitTables, draw
-from dpveil.noise.matrix import log_above
 from dpveil_audit.distributions import (
     finite_distribution,
     gaussian_distribution,

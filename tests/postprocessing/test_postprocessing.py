@@ -188,7 +188,7 @@ def test_certificates_name_the_network_by_its_hash_and_verify(file: Path, tmp_pa
 
 
 def test_a_certificate_opens_no_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpveil.assets.reference._stamp", lambda path: pytest.fail(f"opened {path}"))
+    monkeypatch.setattr("dpveil.assets.file_reference._stamp", lambda path: pytest.fail(f"opened {path}"))
     assert step_from_certificate(UNKNOWN).description == UNKNOWN
     files = [f"{before}denoiser:{file}" for before in ("", " ", "\t", "\n")]
     for text in (

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from service_client import SETTINGS, photo, service, upload
 
-from dpveil.assets.reference import terms_of
+from dpveil.assets.file_reference import terms_of
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpveil.cli import run
-from dpveil.noise.matrix import IntegerMatrix
+from dpveil.noise.integer_matrix import IntegerMatrix
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from dpveil.errors import DPVeilError
 from dpveil.faces.attributes_method import Attributes
 from dpveil.faces.geometry import light
 from dpveil.faces.geometry.head_frame import HeadFrame, Shape, between, pixel_grid
-from dpveil.faces.geometry.view import seen
+from dpveil.faces.geometry.head_picture import seen
 from dpveil.faces.head_placement import HeadPlacement, without_their_chroma
 from dpveil.faces.paint_faces import paint_faces, shown_place
 from dpveil.faces.surroundings import FINE, LIGHTS, PLANES, SurroundingsNetwork

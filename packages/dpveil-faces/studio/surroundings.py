@@ -33,10 +33,10 @@ from dpveil.faces.drawn_face import SURE
 from dpveil.faces.geometry import Frame, place
 from dpveil.faces.geometry.colour_match import AS_IT_IS
 from dpveil.faces.geometry.head_frame import HeadFrame, between
+from dpveil.faces.geometry.head_picture import UNIT_FRAME
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECT_HEAD, PROTECTIONS
 from dpveil.faces.geometry.surroundings_seen import Around
-from dpveil.faces.geometry.view import UNIT_FRAME
 from dpveil.faces.surroundings import JOB, LARGEST_GREY_SCORE, SIDE, SurroundingsNetwork
 from dpveil.regions import Faces
 from dpveil_train.attributes import shares

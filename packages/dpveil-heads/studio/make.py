@@ -244,7 +244,7 @@ def fringed(gallery):
 
     from dpveil.core.region import Box
     from dpveil.faces.geometry.head_frame import INNER, HeadFrame, between, pixel_grid
-    from dpveil.faces.geometry.view import UNIT_FRAME
+    from dpveil.faces.geometry.head_picture import UNIT_FRAME
 
     inside, box = INNER.holds(pixel_grid(96)), Box(0, 0, 96, 96)
     place = between(UNIT_FRAME, HeadFrame(96), HeadFrame(1))

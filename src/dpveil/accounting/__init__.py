@@ -1,7 +1,7 @@
 """Composition, conversion and calibration of guarantees."""
 
-from dpveil.accounting.account import to_approximate
 from dpveil.accounting.compose import compose, meet
+from dpveil.accounting.draw_cost import to_approximate
 from dpveil.accounting.zcdp import laplace_epsilon, laplace_scale, zcdp_delta, zcdp_epsilon, zcdp_rho
 
 __all__ = [

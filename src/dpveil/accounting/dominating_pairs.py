@@ -2,7 +2,7 @@
 
 A pair (P, Q) dominates a draw if its hockey-stick divergence is at every ε at least that of any two
 neighbours. All other numbers follow from that curve, also under composition (Dong, Roth & Su 2022). The
-integers of P are the law that is drawn (`noise.matrix`), and Q is P reversed.
+integers of P are the law that is drawn (`noise.integer_matrix`), and Q is P reversed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.accounting.account import Account
+from dpveil.accounting.draw_cost import Account
 from dpveil.accounting.zcdp import MOST_DRAWS, SMALLEST_DELTA, float_slack, zcdp_epsilon
 from dpveil.core.array_types import Float64
 from dpveil.errors import NoiseError
+from dpveil.noise.integer_matrix import ROW_SUM, IntegerMatrix, log_above
 from dpveil.noise.laplace import exp_below
-from dpveil.noise.matrix import ROW_SUM, IntegerMatrix, log_above
 
 TOLERANCE: Final = 1e-3  # relative gap between the bound and the largest value reached
 FIRST: Final = 16  # orders at which the search starts

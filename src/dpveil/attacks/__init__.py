@@ -1,7 +1,7 @@
 """The adversary's side: recognising people in released pictures. No release code imports it."""
 
 from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
-from dpveil.attacks.joint import attack, usable
+from dpveil.attacks.combined import attack, usable
 from dpveil.attacks.measures import (
     Rate,
     Verified,

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dpveil.batch.document import verify_page
+from dpveil.batch.released_pdf import verify_page
 from dpveil.batch.remote_output import beside_url, discard, release_place
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import KEEP_PAGES, RunSettings, Task

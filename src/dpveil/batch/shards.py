@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.batch.archive_inputs import Shard
-from dpveil.batch.document import check_document, pack
+from dpveil.batch.released_pdf import check_document, pack
 from dpveil.batch.remote_output import is_whole, read_gathered, write
 from dpveil.batch.report import FAILED, NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import output_taken

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from dpveil.attacks.joint import attack, missing
+from dpveil.attacks.combined import attack, missing
 from dpveil.bench.bounds import up
 from dpveil.bench.data import Dataset, check_readable, load
 from dpveil.bench.league import cautions, leagues

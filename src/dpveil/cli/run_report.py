@@ -361,7 +361,7 @@ def tell_terms(users: Sequence[object], voice: Voice = say.PLAIN) -> None:
 
     All licences are a detail.
     """
-    from dpveil.assets.reference import Reference, terms_of
+    from dpveil.assets.file_reference import Reference, terms_of
 
     held = [getattr(user, name) for user in users for name in getattr(user, "__dataclass_fields__", ())]
     if any(isinstance(file, Reference) and NON_COMMERCIAL in file.terms for file in held):

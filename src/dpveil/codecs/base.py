@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from dpveil.assets import trained_files
+from dpveil.assets.file_reference import Kind
 from dpveil.assets.model_cards import CardWords
-from dpveil.assets.reference import Kind
 from dpveil.assets.trained_files import TrainedFile
 from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.core.array_types import Float32, UInt8

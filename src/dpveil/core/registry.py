@@ -228,7 +228,7 @@ ATTACKS: Final = Table(
         "attributes": "dpveil.attacks.faces:AttributeProfile",
         "placement": "dpveil.attacks.surroundings:Placement",
         "context": "dpveil.attacks.surroundings:Context",
-        "joint": "dpveil.attacks.joint:Joint",
+        "joint": "dpveil.attacks.combined:Joint",
         "restored": "dpveil.attacks.restoration:Restored",
         "denoised": "dpveil.attacks.restoration:Denoised",
         "outside": "dpveil.attacks.surroundings:GreyedRegions",

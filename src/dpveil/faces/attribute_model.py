@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Final, Self
 import cv2
 import numpy as np
 
+from dpveil.assets.file_reference import Kind
 from dpveil.assets.model_cards import Card, CardWords
-from dpveil.assets.reference import Kind
 from dpveil.assets.trained_files import Tensors, TrainedFile
 from dpveil.core.array_types import Float32, Int8, Int64, UInt8
 from dpveil.core.rationals import Json

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from dpveil.assets.reference import DEFAULT, AssetField, Reference
+from dpveil.assets.file_reference import DEFAULT, AssetField, Reference
 from dpveil.assets.trained_files import FILES, default_path, installed_path
 from dpveil.core.array_types import Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope

@@ -15,10 +15,10 @@ from dpveil.faces.attribute_model import TONE
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.head_frame import HeadFrame, between
+from dpveil.faces.geometry.head_picture import UNIT_FRAME, Step, View
 from dpveil.faces.geometry.protection import PROTECT_FACE
 from dpveil.faces.geometry.surroundings_seen import Around
 from dpveil.faces.geometry.tone import tone_class
-from dpveil.faces.geometry.view import UNIT_FRAME, Step, View
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.surroundings import SurroundingsNetwork
 

@@ -10,15 +10,15 @@ from typing import Any, ClassVar, Final, Self
 import cv2
 import numpy as np
 
+from dpveil.assets.file_reference import Kind
 from dpveil.assets.model_cards import Card, CardWords
-from dpveil.assets.reference import Kind
 from dpveil.assets.trained_files import Tensors, TrainedFile
 from dpveil.core.array_types import Float32, Float64, Int8, Int64, UInt8
 from dpveil.core.rationals import Json
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
 from dpveil.faces.attribute_model import VALUES, labelled
 from dpveil.faces.geometry import Frame, tone
-from dpveil.faces.geometry.view import View
+from dpveil.faces.geometry.head_picture import View
 from dpveil.io import read_bytes
 
 SIDE: Final = 128  # side of a face in pixels

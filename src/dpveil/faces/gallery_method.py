@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from dpveil.assets.reference import AssetField
+from dpveil.assets.file_reference import AssetField
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import OptionalCount, Positive
 from dpveil.core.rationals import Json, to_json

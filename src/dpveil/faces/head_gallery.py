@@ -18,7 +18,7 @@ from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import labelled
 from dpveil.faces.geometry.align import FIVE, of_points
 from dpveil.faces.geometry.head_frame import HeadFrame
-from dpveil.faces.geometry.view import View
+from dpveil.faces.geometry.head_picture import View
 
 SIZES: Final = range(64, 1025)  # possible sides of a picture in pixels
 MOST_PICTURES: Final = 1 << 14

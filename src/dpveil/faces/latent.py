@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Self, cast
 import cv2
 import numpy as np
 
-from dpveil.assets.reference import AssetField, Reference
+from dpveil.assets.file_reference import AssetField, Reference
 from dpveil.assets.trained_files import FILES
 from dpveil.codecs import CODEC, Bounds, Codec, Statistics
 from dpveil.codecs.statistics import Codes

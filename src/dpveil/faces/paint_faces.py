@@ -19,16 +19,16 @@ from dpveil.faces.geometry.colour_match import ColourMatch, match_of
 from dpveil.faces.geometry.fill import background_in_hole
 from dpveil.faces.geometry.grain import add_grain, match_sharpness
 from dpveil.faces.geometry.head_frame import INNER, MIDDLE, HeadFrame, between
+from dpveil.faces.geometry.head_picture import View, step
 from dpveil.faces.geometry.landmarks import BOX_TO_FACE
 from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.membrane import DARK, TINT, levels_of
+from dpveil.faces.geometry.parallel import map_in_threads
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import PROTECT_FACE, TURNED
 from dpveil.faces.geometry.seam import SEAM, continued_from_edge, fade_to_edge, shift_to_photo_levels
 from dpveil.faces.geometry.surroundings_seen import Around
-from dpveil.faces.geometry.threads import map_in_threads
 from dpveil.faces.geometry.tone import brought_to, patch_of
-from dpveil.faces.geometry.view import View, step
 from dpveil.faces.surroundings import SurroundingsNetwork
 from dpveil.opencv import cv2
 

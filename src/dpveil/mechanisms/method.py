@@ -21,7 +21,7 @@ from dpveil.noise.bits import BitSource
 from dpveil.regions.finder import Finder, Order
 
 if TYPE_CHECKING:
-    from dpveil.accounting.account import Account
+    from dpveil.accounting.draw_cost import Account
 
 Image = UInt8[np.ndarray, "h w c"]
 Step = Callable[[Image], Image]

@@ -3,8 +3,8 @@
 from dpveil.noise.backend import compile_now
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil.noise.gaussian import discrete_gaussian
+from dpveil.noise.integer_matrix import IntegerMatrix, certify_matrix, quantise
 from dpveil.noise.laplace import discrete_laplace
-from dpveil.noise.matrix import IntegerMatrix, certify_matrix, quantise
 
 __all__ = [
     "BitSource",

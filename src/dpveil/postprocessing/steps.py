@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Final, Self
 import cv2
 import numpy as np
 
+from dpveil.assets.file_reference import AssetField, Kind, Reference
 from dpveil.assets.model_cards import Card, CardWords
 from dpveil.assets.networks import Network
-from dpveil.assets.reference import AssetField, Kind, Reference
 from dpveil.assets.trained_files import Tensors, TrainedFile
 from dpveil.core.array_types import UInt8
 from dpveil.core.parameters import Between, Value, check_count

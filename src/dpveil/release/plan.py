@@ -9,7 +9,7 @@ from functools import cached_property
 from numbers import Integral
 from typing import Any, Final, cast
 
-from dpveil.assets.reference import terms_of
+from dpveil.assets.file_reference import terms_of
 from dpveil.catalogue import build
 from dpveil.core.certificate import MOST_REGIONS, OTHERS, UNPROTECTED, Certificate
 from dpveil.core.guarantee import Guarantee, count_noun, strength_text

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any, Final
 
 from dpveil.accounting import compose
-from dpveil.accounting.account import Account
 from dpveil.accounting.compose import whole_region
+from dpveil.accounting.draw_cost import Account
 from dpveil.accounting.meaning import NONE, at_least, check_strength_name, strength, success_bound
 from dpveil.catalogue import method_from_certificate
 from dpveil.core.certificate import FEW_COLOURS, UNPROTECTED, Certificate, shown_by_colours

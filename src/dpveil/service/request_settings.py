@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dpveil.assets.reference import DEFAULT, WRITTEN, AssetField
+from dpveil.assets.file_reference import DEFAULT, WRITTEN, AssetField
 from dpveil.assets.trained_files import installed_path
 from dpveil.catalogue import DEFAULT as USUAL
 from dpveil.catalogue import build, options

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpveil.accounting import zcdp_rho
 from dpveil.accounting.meaning import strength
-from dpveil.assets.reference import AssetField
+from dpveil.assets.file_reference import AssetField
 from dpveil.codecs.base import CODEC, Crops
 from dpveil.codecs.statistics import Codes
 from dpveil.core.array_types import Float64, Int64

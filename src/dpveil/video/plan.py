@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from dpveil.assets.reference import terms_of
+from dpveil.assets.file_reference import terms_of
 from dpveil.catalogue import build
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.parameters import Parameter

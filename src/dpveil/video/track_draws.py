@@ -26,10 +26,10 @@ from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.colour_match import match_of
 from dpveil.faces.geometry.head_frame import HeadFrame, between
+from dpveil.faces.geometry.head_picture import UNIT_FRAME
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.geometry.place import Placed, place
 from dpveil.faces.geometry.protection import TURNED
-from dpveil.faces.geometry.view import UNIT_FRAME
 from dpveil.faces.objects_beside_faces import GREY_FILL
 from dpveil.faces.paint_faces import FOCUS, is_aside, paint_face, part_of
 from dpveil.mechanisms.pixel.base import PixelMethod

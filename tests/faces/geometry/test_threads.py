@@ -11,7 +11,7 @@ from geometry_made import released, textured
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.faces.geometry import place
-from dpveil.faces.geometry.threads import map_in_threads
+from dpveil.faces.geometry.parallel import map_in_threads
 from dpveil.faces.paint_faces import paint_faces
 
 FACES = (Box(20, 20, 40, 50), Box(150, 30, 60, 75), Box(300, 20, 50, 62))

@@ -93,7 +93,7 @@ def test_heads_look_where_a_pose_says_and_else_where_the_cell_does() -> None:
 
 
 def test_faces_of_the_gallery_look_where_the_cell_does() -> None:
-    from dpveil.assets.reference import Reference
+    from dpveil.assets.file_reference import Reference
     from dpveil.faces.face_gallery import GALLERY
 
     for package in ("dlib", "face_recognition_models", "dpveil_faces"):

@@ -12,7 +12,7 @@ import pytest
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse, RankChoice, exp_of
 from dpveil.noise.bits import SeededBits
-from dpveil.noise.matrix import log_above
+from dpveil.noise.integer_matrix import log_above
 from dpveil_audit.distributions import finite_distribution
 from dpveil_audit.fit import fit
 from sources import Scripted

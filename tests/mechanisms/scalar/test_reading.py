@@ -15,7 +15,7 @@ from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar import Geometric, Laplace, Range
 from dpveil.mechanisms.scalar.lattice import OFF, Lattice, coarsest
 from dpveil.mechanisms.scalar.matrix_cost import log_ratio
-from dpveil.noise.matrix import ROW_SUM, IntegerMatrix
+from dpveil.noise.integer_matrix import ROW_SUM, IntegerMatrix
 from dpveil_audit.scalar.case import INTACT, ScalarCase, exact_gate
 from dpveil_audit.scalar.mutants import READINGS, shortest_decimal
 

@@ -26,7 +26,7 @@ from dpveil.mechanisms.scalar.matrix_cost import (
 )
 from dpveil.mechanisms.scalar.noise_mechanisms import LaplaceNoise, StaircaseNoise
 from dpveil.mechanisms.scalar.scales import least_scale
-from dpveil.noise.matrix import ROW_SUM, IntegerMatrix, log_above, quantise
+from dpveil.noise.integer_matrix import ROW_SUM, IntegerMatrix, log_above, quantise
 from dpveil.numbers.expected_error import absolute, loss_of_answers, remap
 
 

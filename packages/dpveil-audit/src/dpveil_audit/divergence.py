@@ -25,7 +25,7 @@ from jaxtyping import Float64, Int64, UInt8
 from scipy.signal import fftconvolve
 
 from dpveil.core.guarantee import Guarantee
-from dpveil.noise.matrix import ROW_SUM
+from dpveil.noise.integer_matrix import ROW_SUM
 
 GRID: Final = 1 << 15  # points of the grid over the range of losses
 SNAP: Final = 1e-6  # distance, in steps of the grid, within which a loss counts as a grid point

@@ -17,8 +17,8 @@ from jaxtyping import Float64, Int64
 
 from dpveil.noise.bits import BitSource, uniforms
 from dpveil.noise.gaussian import discrete_gaussian
+from dpveil.noise.integer_matrix import IntegerMatrix, certify_matrix
 from dpveil.noise.laplace import discrete_laplace
-from dpveil.noise.matrix import IntegerMatrix, certify_matrix
 from dpveil_audit.distributions import (
     Distribution,
     finite_distribution,

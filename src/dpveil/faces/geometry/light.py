@@ -16,10 +16,10 @@ from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import HeadFrame, between
+from dpveil.faces.geometry.head_picture import UNIT_FRAME, View, seen, through
 from dpveil.faces.geometry.membrane import DARK, TINT, continue_skin, levels_of, rim_gain, skin_weights
 from dpveil.faces.geometry.surroundings_seen import Around
 from dpveil.faces.geometry.tone import patch_of
-from dpveil.faces.geometry.view import UNIT_FRAME, View, seen, through
 from dpveil.opencv import cv2
 
 FRAME: Final = HeadFrame(64)  # the frame in which light is corrected

@@ -13,9 +13,9 @@ from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.colour_match import ColourMatch
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import INNER, HeadFrame, between, pixel_grid
+from dpveil.faces.geometry.head_picture import seen
 from dpveil.faces.geometry.membrane import lab_of, skin_centre
 from dpveil.faces.geometry.protection import PROTECT_FACE
-from dpveil.faces.geometry.view import seen
 
 FRAME: Final = HeadFrame(128)  # the frame in which a model sees what is around a face
 BESIDE: Final = 1.8  # enlargement of the inner face's shape within which skin is looked for

@@ -22,8 +22,8 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Count, OptionalCount, Positive
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.noise.bits import BitSource
+from dpveil.noise.integer_matrix import IntegerMatrix, certify_matrix, log_above
 from dpveil.noise.laplace import exp_below
-from dpveil.noise.matrix import IntegerMatrix, certify_matrix, log_above
 
 DIGITS: Final = 128  # bits of precision for e^-ε; the integers that are drawn are certified themselves
 MOST_VALUES: Final = 256  # largest number of values

@@ -13,7 +13,7 @@ from typing import ClassVar, Final, NamedTuple, TypeVar
 import numpy as np
 
 from dpveil.accounting import zcdp_rho
-from dpveil.accounting.account import Account, ZeroConcentrated
+from dpveil.accounting.draw_cost import Account, ZeroConcentrated
 from dpveil.core.array_types import Int64, UInt8
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import MISSING_HINTS, OptionalPositive, OptionalProbability, check_count

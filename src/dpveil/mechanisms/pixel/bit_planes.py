@@ -20,8 +20,8 @@ from dpveil.mechanisms.method import Size
 from dpveil.mechanisms.pixel.base import MOST_SIZES, BudgetedMethod, check_size, distinct_sizes, only
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import BitSource
+from dpveil.noise.integer_matrix import ROW_SUM
 from dpveil.noise.laplace import exp_below
-from dpveil.noise.matrix import ROW_SUM
 
 Bands = list[tuple[str, Int16[np.ndarray, "rows columns c"]]]
 """Pairs (kind, coefficients), the finest level first, the means of whole groups last."""

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.accounting.account import ZeroConcentrated
+from dpveil.accounting.draw_cost import ZeroConcentrated
 from dpveil.core.array_types import Float64, Int64, UInt8
 from dpveil.core.parameters import Count, Flag, Neighbourhood, OptionalCount
 from dpveil.errors import InvalidParameter

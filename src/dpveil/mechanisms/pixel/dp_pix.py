@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpveil.accounting.account import LaplaceAccount, ZeroConcentrated
+from dpveil.accounting.draw_cost import LaplaceAccount, ZeroConcentrated
 from dpveil.accounting.zcdp import Shifts, laplace_rho, laplace_scale, merge_shifts, pure_epsilon
 from dpveil.core.array_types import UInt8
 from dpveil.core.parameters import Count, Neighbourhood

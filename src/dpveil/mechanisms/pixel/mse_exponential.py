@@ -19,8 +19,8 @@ from dpveil.core.rationals import root_above
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.base import TOP, BudgetedMethod, cell_levels, check_size, expand_cells
 from dpveil.noise.bits import BitSource
+from dpveil.noise.integer_matrix import ROW_SUM, SHRINKS, IntegerMatrix, quantise
 from dpveil.noise.laplace import exp_below
-from dpveil.noise.matrix import ROW_SUM, SHRINKS, IntegerMatrix, quantise
 
 DIGITS: Final = 128  # bits of precision of exponentials
 MARGINS: Final = (Fraction(0), *SHRINKS, *(1 - Fraction(1, 1 << k) for k in range(1, 12, 2)), Fraction(1))

@@ -27,7 +27,7 @@ from dpveil.mechanisms.scalar.matrix_cost import (
 )
 from dpveil.mechanisms.scalar.ranges import Range, RangeParameter
 from dpveil.noise.bits import BitSource, check_bits
-from dpveil.noise.matrix import IntegerMatrix
+from dpveil.noise.integer_matrix import IntegerMatrix
 
 ANY_DATABASE: Final = "any-database"
 DATABASE_RECORD: Final = "database-record"

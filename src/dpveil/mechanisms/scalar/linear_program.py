@@ -19,8 +19,8 @@ from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar.base import ANY_DATABASE, ScalarMechanism
 from dpveil.mechanisms.scalar.matrix_cost import Rows
 from dpveil.mechanisms.scalar.noise_mechanisms import PRECISION, LaplaceNoise, snapped_rows
+from dpveil.noise.integer_matrix import IntegerMatrix
 from dpveil.noise.laplace import exp_below
-from dpveil.noise.matrix import IntegerMatrix
 
 LOWER: Final = 10  # the step to a smaller diagonal is the largest possible one divided by 2 to this power
 

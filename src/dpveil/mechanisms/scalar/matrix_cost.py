@@ -11,7 +11,7 @@ import numpy as np
 
 from dpveil.core.array_types import Float64, Int64
 from dpveil.errors import NoiseError
-from dpveil.noise.matrix import ROW_SUM, IntegerMatrix, quantise
+from dpveil.noise.integer_matrix import ROW_SUM, IntegerMatrix, quantise
 
 Rows = Sequence[Sequence[int]]
 """Integer weights of all responses for every true answer, each row in its own unit."""

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 
 from dpveil.accounting.meaning import NONE, success_bound
-from dpveil.assets.reference import terms_of
+from dpveil.assets.file_reference import terms_of
 from dpveil.catalogue import build
 from dpveil.core.guarantee import Guarantee, count_noun, pixels
 from dpveil.core.notes import Aside, Note

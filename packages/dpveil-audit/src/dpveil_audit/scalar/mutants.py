@@ -18,7 +18,7 @@ from dpveil.mechanisms.scalar import Range, ScalarMechanism, TruncatedLaplace
 from dpveil.mechanisms.scalar.base import ANY_DATABASE
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.mechanisms.scalar.matrix_cost import log_ratio
-from dpveil.noise.matrix import quantise
+from dpveil.noise.integer_matrix import quantise
 from dpveil_audit.distributions import laplace_distribution
 from dpveil_audit.divergence import ProductLaw
 from dpveil_audit.engine import Audit, Drawn, Gate, LawOf, Level, drawing

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from dpveil.accounting.account import Account
+from dpveil.accounting.draw_cost import Account
 from dpveil.accounting.zcdp import SMALLEST_DELTA, smallest, zcdp_epsilon, zcdp_rho
 from dpveil.core.array_types import Float64, Int32, Int64, UInt8
 from dpveil.core.parameters import Count

@@ -13,7 +13,7 @@ import numpy as np
 from dpveil.mechanisms.pixel import BitPlanes, bit_planes
 from dpveil.mechanisms.pixel.bit_planes import Band, Plane
 from dpveil.noise.bits import BitSource
-from dpveil.noise.matrix import ROW_SUM
+from dpveil.noise.integer_matrix import ROW_SUM
 from dpveil_audit.divergence import Outcomes, ProductLaw
 from dpveil_audit.engine import BY_DRAWS, Drawn, Level, Version
 from dpveil_audit.pixel.case import Case, Image, Images, Size, as_channels, cells, method_audit, version
