@@ -19,6 +19,7 @@ from PIL import Image
 from shards_made import counts
 
 import dpveil
+from dpveil.batch import released_pdf
 from dpveil.batch.archive_inputs import ALL, PageSettings, is_document, pages_inside
 from dpveil.batch.released_pdf import verify_inside
 from dpveil.batch.report import Report
@@ -207,8 +208,8 @@ def test_a_run_that_was_killed_before_the_document_was_written_pays_nothing_agai
             raise OSError(28, "no space left")
         write(*given, **more)
 
-    write = document.write
-    monkeypatch.setattr(document, "write", full)
+    write = released_pdf.write
+    monkeypatch.setattr(released_pdf, "write", full)
     report = released(scan)
     assert (report.stopped, OUT.exists(), BESIDE.exists()) == ("the output cannot be written", False, False)
     monkeypatch.setattr(document, "write", write)

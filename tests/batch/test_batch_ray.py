@@ -65,7 +65,7 @@ def test_the_files_and_the_report_are_those_of_one_process(ray: Any, photos: Pat
         assert cores == 2
         for place in (None, start):
             seen: list[Any] = []
-            watched = {"see": Onlooker(photos / TIMES), "seen": seen.append}
+            watched = {"summarise": Onlooker(photos / TIMES), "collect": seen.append}
             report = release_all(tasks, given, jobs=2 if place else 1, start=place, **watched)
             assert [name for name, _ in seen] == ["0.png", "2.png", "4.png"]
             assert (os.getpid() in {process for _, process in seen}) == (place is None)

@@ -91,7 +91,7 @@ def test_several_processes_make_the_files_and_the_report_of_one(photos: Path) ->
         Path("out").mkdir()
         Path("out/6.png").write_bytes(b"in the way")
         seen: list[tuple[str, int]] = []
-        watched = {"see": Onlooker(TIMES), "seen": seen.append, "step": lambda: steps.append(1)}
+        watched = {"summarise": Onlooker(TIMES), "collect": seen.append, "step": lambda: steps.append(1)}
         report = released(given, "out", jobs, options={"force": "--force"}, **watched)
         assert [name for name, _ in seen] == ["0.png", "2.png", "4.png", "5.png"]
         assert (os.getpid() in {process for _, process in seen}) == (jobs == 1)
@@ -159,7 +159,7 @@ def test_a_photo_that_kills_every_worker_fails_unpaid_and_ends_nothing(ledger: L
 def test_what_was_written_before_its_worker_died_is_released(ledger: Ledger) -> None:
     """And is neither drawn again nor paid again."""
     TIMES.write_bytes(b"x")
-    report = released(choices(ledger=ledger), see=Onlooker(TIMES, deadly=10))
+    report = released(choices(ledger=ledger), summarise=Onlooker(TIMES, deadly=10))
     assert "2" not in accounted(report, ledger)
     assert "2" in names(report, "released")
     assert all(dpveil.verify(entry.output).publishable for entry in report.released)

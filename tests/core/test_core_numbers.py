@@ -108,7 +108,7 @@ def test_what_is_smaller_than_any_float_is_never_shown_as_nothing():
 PROGRAM = """
 import resource, sys
 import numpy as np
-from dpveil.core.rationals import keep_freed_memory
+from dpveil.processes import keep_freed_memory
 if sys.argv[1] == "kept":
     keep_freed_memory()
 def faults(size):

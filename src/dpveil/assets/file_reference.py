@@ -153,6 +153,11 @@ class Reference:
         return f"{self.name} {f'{self.length} ' if self.length else ''}sha256:{self.digest}"
 
 
+def forbids_commerce(terms: Iterable[str]) -> bool:
+    """Whether the licence of a trained file allows non-commercial use alone."""
+    return any("non-commercial" in text for text in terms)
+
+
 def terms_of(users: Iterable[object]) -> dict[str, str]:
     """Return the licence terms of the trained files that methods and steps use, by their written names."""
     values = (getattr(user, name) for user in users for name in getattr(user, "__dataclass_fields__", ()))

@@ -42,8 +42,8 @@ def release_all(
     jobs: int = 1,
     start: Callable[[], Any] | None = None,
     step: Callable[[], None] = lambda: None,
-    see: Callable[[Task, Plan, Release | None], Any] = ignore_release,
-    seen: Callable[[Any], None] = ignore_release,
+    summarise: Callable[[Task, Plan, Release | None], Any] = ignore_release,
+    collect: Callable[[Any], None] = ignore_release,
     priced: Callable[[Report], None] = ignore_release,
     options: Mapping[str, str] | None = None,
     interrupts: Interrupts | None = None,
@@ -51,11 +51,10 @@ def release_all(
     """Release every photo, calling `step` after each, and return the report, in the order of the tasks.
 
     With several `jobs`, so many other processes release them, on one core each; this one pays and signs. They
-    are on a cluster with its `start` (`ray_workers.cluster`).
-    `see` is called with each new release once it is written, where that happens, and `seen` here with what it
-    returned; where photos are only planned, with None for the release. A run that `is_priced` first plans all
-    photos, calling `step` after each, and calls `priced` with what they cost, before anything is paid. None
-    of the three may raise.
+    are on a cluster with its `start` (`ray_workers.cluster`). `summarise` is called with each release where
+    it is written, or with None where photos are only planned, and `collect` here with what it returned. A run
+    that `is_priced` first plans all photos, calling `step` after each, and calls `priced` with what they
+    cost, before anything is paid. None of the three may raise.
 
     Continues after the failure of a single photo; stops if nothing can be written any more, the ledger fails,
     or on an interrupt, and then reports the remaining photos as untried, as all are if a ledger has less left
@@ -68,11 +67,13 @@ def release_all(
     check_jobs(jobs)
     count = min(jobs, len(tasks))
     check_shared(tasks, count + (start is not None))
-    run = PhotoReleaser(choices, Report(options or {}, dry=choices.dry), lambda *release: seen(see(*release)))
+    run = PhotoReleaser(
+        choices, Report(options or {}, dry=choices.dry), lambda *release: collect(summarise(*release))
+    )
     dry = PhotoReleaser(replace(choices, dry=True), Report(options or {}), run.released, states=run.states)
 
     def workers(releaser: PhotoReleaser) -> WorkerPool | None:
-        return WorkerPool(releaser, tasks, see, seen, start) if count > (0 if start else 1) else None
+        return WorkerPool(releaser, tasks, summarise, collect, start) if count > (0 if start else 1) else None
 
     pool = workers(run)
     with ExitStack() as stack:

@@ -6,7 +6,6 @@ process knows all that was paid, whenever a worker dies.
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -23,10 +22,9 @@ from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.photo_release import PhotoReleaser
 from dpveil.batch.report import INTERRUPTED, RELEASED, UNSTARTED, Entry, Report, Untried
 from dpveil.batch.tasks import RunSettings, Task
-from dpveil.core.rationals import keep_freed_memory
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.mechanisms.method import Method
-from dpveil.processes import Child
+from dpveil.processes import Child, cores, keep_freed_memory
 from dpveil.release.keys import SigningKey
 from dpveil.release.marking import Marker
 from dpveil.release.saving import remove_leftovers
@@ -86,23 +84,25 @@ class _Remote:
 def serve(channel: Any) -> None:
     keep_freed_memory()
     cv2.setNumThreads(1)  # there is a worker for each core
-    choices, options, see, pays, public, marks = receive(channel)
+    choices, options, summarise, pays, public, marks = receive(channel)
     choices = replace(
         choices,
         ledger=_Remote(channel, "ledger") if pays else None,
         sign=None if public is None else SigningKey(public, _Remote(channel, "key")),  # type: ignore[arg-type]
         mark=None if marks is None else Marker(marks[0], marks[1], _Remote(channel, "mark").sign),
     )
-    report, seen = Report(options), list[object]()
+    report, summaries = Report(options), list[object]()
     # The run keeps the states: another machine of a cluster has other ones.
     states = defaultdict[Path, Any](partial(_Remote, channel, "state"))
-    releaser = PhotoReleaser(choices, report, lambda *release: seen.append(see(*release)), states=states)
+    releaser = PhotoReleaser(
+        choices, report, lambda *release: summaries.append(summarise(*release)), states=states
+    )
     send(channel, "ready")
     while True:
         [task] = receive(channel)
         reason = releaser.finish(task, partial(releaser.prepare, task))
-        send(channel, "done", report.entries.pop(), [*seen], reason)
-        seen.clear()
+        send(channel, "done", report.entries.pop(), [*summaries], reason)
+        summaries.clear()
 
 
 # In the run
@@ -131,11 +131,10 @@ def usual_jobs(tasks: Sequence[Task], method: Method) -> int:
     """Return how many processes are worth their start: at most one for each core."""
     each = FACES_EACH if method.regions == FACES else PHOTOS_EACH
     size = sum(task.stamp[0] for task in tasks if task.stamp is not None)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, MOST_JOBS, max(len(tasks) // each, size // BYTES_EACH)))
+    return max(1, min(cores(), MOST_JOBS, max(len(tasks) // each, size // BYTES_EACH)))
 
 
-def pack_setup(choices: RunSettings, options: Mapping[str, str], see: Callable[..., object]) -> bytes:
+def pack_setup(choices: RunSettings, options: Mapping[str, str], summarise: Callable[..., object]) -> bytes:
     """Return what a worker is told first, without ledger and private keys.
 
     Raises `UsageError` if a method, finder or step cannot be sent.
@@ -145,7 +144,7 @@ def pack_setup(choices: RunSettings, options: Mapping[str, str], see: Callable[.
     public = None if sign is None else sign.public
     marks = None if mark is None else (mark.chain, mark.algorithm)
     try:
-        return pickle.dumps((bare, options, see, choices.ledger is not None, public, marks))
+        return pickle.dumps((bare, options, summarise, choices.ledger is not None, public, marks))
     except Exception as error:
         raise UsageError(
             f"the method, or what finds its regions, cannot be sent to other processes: {error}",
@@ -168,13 +167,13 @@ class WorkerPool:
         self,
         run: PhotoReleaser,
         tasks: Sequence[Task],
-        see: Callable[..., Any],
-        seen: Callable[[Any], None],
+        summarise: Callable[..., Any],
+        collect: Callable[[Any], None],
         start: Callable[[], Any] | None = None,
     ) -> None:
-        self.run, self.tasks, self.seen = run, tasks, seen
+        self.run, self.tasks, self.collect = run, tasks, collect
         self.start = start or partial(Child, TARGET, one_thread=True)
-        self.setup = pack_setup(run.choices, run.report.options, see)
+        self.setup = pack_setup(run.choices, run.report.options, summarise)
         self.reasons = list[str]()  # why the run was stopped, if so: no other photo is given out
         self.idle, self.children = list[Any](), list[Any]()
 
@@ -200,8 +199,8 @@ class WorkerPool:
                         report.fail(task, Untried(self.reasons[0]), tried=False)
                     else:
                         report.entries.append(made[0])
-                        for seen in made[1]:
-                            self.seen(seen)
+                        for summary in made[1]:
+                            self.collect(summary)
                         step()
         finally:
             for child in self.children:
@@ -223,12 +222,12 @@ class WorkerPool:
             return None
         try:
             send(child.channel, task)
-            entry, seen, reason = self._answer_calls(child, task)
+            entry, summaries, reason = self._answer_calls(child, task)
         except CHANNEL_ENDED:
             return self._after_death(task)
         self.reasons += [reason] * bool(reason)
         self.idle.append(child)
-        return entry, seen
+        return entry, summaries
 
     def _take(self) -> Any:
         with suppress(IndexError):
@@ -255,8 +254,8 @@ class WorkerPool:
                     owners["payment"], answer = answer, None
                     self.run.paid.add(task.output)
             send(child.channel, answer)
-        entry, seen, reason = told[1:]
-        return entry, seen, reason
+        entry, summaries, reason = told[1:]
+        return entry, summaries, reason
 
     def _after_death(self, task: Task) -> Outcome | None:
         """Return what became of a photo whose worker has died: it may have been written before."""

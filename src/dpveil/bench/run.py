@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import platform
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -240,11 +239,6 @@ def one_thread() -> Iterator[None]:
             yield
     finally:
         cv2.setNumThreads(before)
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def check(folder: Path) -> tuple[list[Cell], list[str]]:

@@ -17,7 +17,7 @@ from dpveil.bench.bounds import up
 from dpveil.bench.data import Dataset, check_readable, load
 from dpveil.bench.league import cautions, leagues
 from dpveil.bench.report import alarm
-from dpveil.bench.run import Job, begin, cores, count, finish, run
+from dpveil.bench.run import Job, begin, count, finish, run
 from dpveil.bench.setting import Setting, can_be_regions
 from dpveil.catalogue import build
 from dpveil.cli import exits, say
@@ -27,6 +27,7 @@ from dpveil.cli.options import AsJson, Quiet, Text, number
 from dpveil.cli.progress import Interrupted, bar, stopping
 from dpveil.core.registry import ATTACKS, FACES, METHODS
 from dpveil.errors import UnknownName, UsageError
+from dpveil.processes import cores
 
 if TYPE_CHECKING:
     from dpveil.attacks.base import Attack

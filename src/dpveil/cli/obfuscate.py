@@ -50,7 +50,6 @@ from dpveil.cli.run_report import (
 )
 from dpveil.cli.say import Voice
 from dpveil.core.guarantee import count_noun
-from dpveil.core.rationals import keep_freed_memory
 from dpveil.core.region_origin import FACE, TEXT
 from dpveil.core.urls import Url, place
 from dpveil.errors import PhotoError, UnknownName, UsageError
@@ -58,6 +57,7 @@ from dpveil.io.exif import FREE, PLACES, parse_names
 from dpveil.io.names import format_of, may_name_a_person, show_path
 from dpveil.io.reading import check_trust
 from dpveil.postprocessing import parse_all
+from dpveil.processes import keep_freed_memory
 from dpveil.regions import check_if_none
 from dpveil.release.words import request_kind
 
@@ -266,7 +266,7 @@ def obfuscate_command(
     many = min(jobs or usual, cores or MOST_JOBS, len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
     parts: list[Part | None] = []
-    see = ignore_release if review is None else review_part
+    summarise = ignore_release if review is None else review_part
     keep_freed_memory()
     planning = dry_run or is_priced(choices, photos)
     with bar(len(photos), "planning" if planning else "releasing", quiet=voice.quiet) as step:
@@ -281,8 +281,8 @@ def obfuscate_command(
             jobs=max(many, 1),
             start=start,
             step=step,
-            see=see,
-            seen=parts.append,
+            summarise=summarise,
+            collect=parts.append,
             priced=on_price,
             options=options_of(context),
             interrupts=heard,

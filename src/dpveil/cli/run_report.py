@@ -349,7 +349,6 @@ def costliest(promises: Sequence[Promise]) -> Promise | None:
     return max((promise for promise in promises if promise.total is not None), key=amount, default=None)
 
 
-NON_COMMERCIAL: Final = "non-commercial"
 RESEARCH: Final = (
     "licence: for non-commercial research only, as is a file that was used (-v names it); for any use,"
     " release with --gallery heads --outside none"
@@ -361,12 +360,12 @@ def tell_terms(users: Sequence[object], voice: Voice = say.PLAIN) -> None:
 
     All licences are a detail.
     """
-    from dpveil.assets.file_reference import Reference, terms_of
+    from dpveil.assets.file_reference import forbids_commerce, terms_of
 
-    held = [getattr(user, name) for user in users for name in getattr(user, "__dataclass_fields__", ())]
-    if any(isinstance(file, Reference) and NON_COMMERCIAL in file.terms for file in held):
+    terms = terms_of(users)
+    if forbids_commerce(terms.values()):
         voice.note(RESEARCH)
-    for name, text in terms_of(users).items():
+    for name, text in terms.items():
         voice.detail(f"licence of {name.split()[0]}: {text}")
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
+from dpveil.assets.file_reference import forbids_commerce
 from dpveil.core.certificate import Certificate, Output
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import INTACT, DPVeilError
@@ -130,7 +131,8 @@ class Verification:
         if stated.columns:
             named = escape_text(", ".join(stated.columns))
             notes.append(f"beside it in the clear, and not checked: {named}")
-        notes += [RESEARCH_ONLY] * any("non-commercial" in terms for terms in stated.terms.values())
+        if forbids_commerce(stated.terms.values()):
+            notes.append(RESEARCH_ONLY)
         notes += kept_faces_sentences(stated.request, stated.regions)
         notes += map(escape_text, passed_notes(stated.passed_over))
         return (*notes, *self.signature, *filter(None, [self.together]))

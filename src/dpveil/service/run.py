@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import uvicorn
 from fastapi import FastAPI
 
-from dpveil.core.rationals import keep_freed_memory
 from dpveil.errors import DPVeilError, OutputError, UsageError
+from dpveil.processes import keep_freed_memory
 from dpveil.service import log
 from dpveil.service.app import Parts, application
 from dpveil.service.budget import Budget

@@ -15,11 +15,11 @@ import numpy as np
 
 from dpveil.catalogue import latent_mechanisms, methods
 from dpveil.core.guarantee import count_noun
-from dpveil.core.rationals import Json, keep_freed_memory
+from dpveil.core.rationals import Json
 from dpveil.errors import DPVeilError, InvalidParameter, RegionError
 from dpveil.io import read
 from dpveil.noise.backend import compile_now
-from dpveil.processes import MOST_JSON, Answering, Channel, answer
+from dpveil.processes import MOST_JSON, Answering, Channel, answer, keep_freed_memory
 from dpveil.release.explain import explain
 from dpveil.release.plan import Plan, plan, plan_json, size_of
 from dpveil.service import media

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from dpveil.assets.file_reference import forbids_commerce
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import ClipError, UsageError
 from dpveil.io import is_present
@@ -80,7 +81,7 @@ class ClipVerification(Verification):
             *((few,) * (few in quote.warnings)),
             *((TRACKS_VISIBLE.format(count_noun(len(quote.tracks), "track"), visible),) * bool(visible)),
             *((VOICES,) * quote.audio),
-            *((RESEARCH_ONLY,) * any("non-commercial" in terms for terms in stated.terms.values())),
+            *((RESEARCH_ONLY,) * forbids_commerce(stated.terms.values())),
             *((UNREAD,) * self.unread),
             *self.signature,
         )

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 
 from dpveil.accounting.meaning import NONE, success_bound
-from dpveil.assets.file_reference import terms_of
+from dpveil.assets.file_reference import forbids_commerce, terms_of
 from dpveil.catalogue import build
 from dpveil.core.guarantee import Guarantee, count_noun, pixels
 from dpveil.core.notes import Aside, Note
@@ -126,7 +126,7 @@ def warnings(sentences: Iterable[str], total: Guarantee | None) -> dict[str, lis
 
 def licence_notes(terms: Iterable[str]) -> list[str]:
     """Return a note if the terms of a trained file that was used forbid commerce."""
-    research = any("non-commercial" in text for text in terms)
+    research = forbids_commerce(terms)
     return [Aside("licence: for non-commercial research only, as is a trained file that is used")] * research
 
 
