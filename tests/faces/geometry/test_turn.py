@@ -15,7 +15,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.faces import Attributes, Gallery, head_placement
 from dpveil.faces.drawn_face import CropFace
-from dpveil.faces.geometry import Frame, Placed, pose_of, view
+from dpveil.faces.geometry import Frame, Placed, head_picture, pose_of
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.landmarks import Landmarks
 from dpveil.faces.geometry.turn import yaw_of
@@ -42,7 +42,7 @@ def faces(yaws: tuple[int | None, ...]) -> list[Placed]:
 def test_no_hidden_pixel_is_read_where_heads_are_turned(
     protect: str, channels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(view, "yaw_of", lambda crop, frame: 0.0)
+    monkeypatch.setattr(head_picture, "yaw_of", lambda crop, frame: 0.0)
     image = textured(160, 260, seed=1, channels=channels)
     places = [replace(p, protect=protect) for p in faces((2,) if protect == "face" else (-1, None))]
     shown = [released(place, 3 + n) for n, place in enumerate(places)]
