@@ -212,7 +212,7 @@ def test_a_run_that_was_killed_before_the_document_was_written_pays_nothing_agai
     monkeypatch.setattr(released_pdf, "write", full)
     report = released(scan)
     assert (report.stopped, OUT.exists(), BESIDE.exists()) == ("the output cannot be written", False, False)
-    monkeypatch.setattr(document, "write", write)
+    monkeypatch.setattr(released_pdf, "write", write)
     assert len(released(scan).skipped) == 3
     assert statuses() == ["consistent"] * 3
     OUT.unlink()

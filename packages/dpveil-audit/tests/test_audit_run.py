@@ -17,7 +17,6 @@ from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.pixel.base import cell_areas
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise import SeededBits
-from dpveil_audit import runner
 from dpveil_audit.engine import exact_gate
 from dpveil_audit.latent import SIDE
 from dpveil_audit.numbers import queries
@@ -118,9 +117,3 @@ def test_errata_e12_published_scale_overspends_256_fold():
         found = next(exact_gate(version, case))
         assert found.passed == (times == 1)
         assert found.value == pytest.approx(times * float(method.epsilon))
-
-
-def test_without_scikit_learn_no_model_is_audited(monkeypatch: pytest.MonkeyPatch):
-    assert list(learners()) == ["naive-bayes"]
-    monkeypatch.setattr(runner, "find_spec", lambda name: None)
-    assert learners.__wrapped__() == {}

@@ -32,7 +32,7 @@ OURS: Final = frozenset(
 )
 """SHA-256 of the networks in dpveil-faces."""
 ENGINES: Final = threading.local()  # the engines of each thread, by network
-AHEAD: Final = ThreadPoolExecutor(2, thread_name_prefix="ahead")
+AHEAD: Final = ThreadPoolExecutor(2, thread_name_prefix="networks")
 """Threads for what is needed soon, and takes its time; what fails there fails again where it is needed."""
 
 

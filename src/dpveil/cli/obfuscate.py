@@ -213,12 +213,10 @@ def obfuscate_command(
     \b
     Examples:
       dpveil obfuscate photo.jpg --out private.jpg
-      dpveil obfuscate photo.jpg --out private.jpg --method dp-pix --epsilon 2 --block 16 \\
-          --neighbourhood 16 --regions 170,60,100,130
-      dpveil obfuscate group.jpg --out private.jpg --attributes gender=1,age=1 --except 2
+      dpveil obfuscate group.jpg --out private.jpg --except 2
       dpveil obfuscate clip.mp4 --out private.mp4
+      dpveil obfuscate scan.pdf --out private.pdf --preset scan
       dpveil obfuscate photos --out private --method dp-pix --epsilon 1 --block 32 --neighbourhood 16
-      dpveil obfuscate scan.pdf --out private.pdf --regions text
 
     A folder's tree is mirrored under --out, and a shard becomes one of releases. One bad photo
     never stops the rest, and a rerun skips what is finished, so that nothing is paid for twice.

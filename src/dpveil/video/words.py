@@ -18,18 +18,19 @@ MOST_NAMED: Final = 4  # most places that one sentence names
 GIVEN_UP: Final = "lost: look at {}"
 AS_MANY: Final = "taken as one with another track, so that anybody else who was there shows: look at {}"
 LOW: Final = "unsure, with a score below {}: look at {}"
-GONE: Final = "who stays was lost at {}: later the same person may be another track, and is replaced"
+STAYS: Final = "who stays begins or is lost at {}: another track may be the same person, replaced there"
 STILL: Final = "the release is one picture, shown for {} s"
 
 
 def doubts(tracks: Sequence[Track], facts: Facts) -> tuple[str, ...]:
     """Return where a plan's owner has to look before a release: one sentence for each kind of doubt."""
     times = [clock(float((time - facts.start) * facts.time_base)) for time in facts.times]
-    lost, merged, low, gone = (list[tuple[int, str]]() for _ in range(4))
+    lost, merged, low, stays = (list[tuple[int, str]]() for _ in range(4))
     for track in tracks:
         first, last = followed_span(track)
         if track.visible:
-            gone += [(last, f"{times[last]} (track {track.number})")] * (track.end == LOST)
+            ends = [first] * (first > 0) + [last] * (track.end == LOST)
+            stays += [(end, f"{times[end]} (track {track.number})") for end in ends]
             continue
         if track.end == LOST:
             lost.append((last, f"{times[last]} (track {track.number}{', held' * (last < track.last)})"))
@@ -37,7 +38,7 @@ def doubts(tracks: Sequence[Track], facts: Facts) -> tuple[str, ...]:
             merged.append((track.last, f"{times[track.last]} (track {track.number})"))
         if track.score is not None and track.score < UNSURE:
             low.append((first, f"{times[first]} (track {track.number}, {track.score:.2f})"))
-    kinds = ((GIVEN_UP, lost), (AS_MANY, merged), (LOW.replace("{}", f"{UNSURE}", 1), low), (GONE, gone))
+    kinds = ((GIVEN_UP, lost), (AS_MANY, merged), (LOW.replace("{}", f"{UNSURE}", 1), low), (STAYS, stays))
     said = list[str]()
     for text, found in kinds:
         if places := [place for _, place in sorted(found)]:

@@ -21,16 +21,19 @@ def doubts(*tracks: Track, **more: Any) -> tuple[str, ...]:
 
 
 def test_where_tracks_are_lost_merged_or_unsure_is_told() -> None:
-    lost, merged, low, gone = doubts(
+    lost, merged, low, stays = doubts(
         face(1, *HELD, end="lost"),
         face(2, Key(0, 300, 100, 60, 80), Key(9, 300, 100, 60, 80), end="merged"),
         face(3, *PLAIN, score=0.1),
         face(4, *HELD, end="lost", visible=True),
+        face(5, Key(9, 300, 100, 60, 80), Key(99, 300, 100, 60, 80), visible=True),
     )
     assert "0:01.60 (track 1, held)" in lost
     assert "0:00.36 (track 2)" in merged
     assert "0:00.00 (track 3, 0.10)" in low
-    assert "0:01.60 (track 4)" in gone
+    assert stays.count("(track") == 2
+    assert "0:01.60 (track 4)" in stays
+    assert "0:00.36 (track 5)" in stays
 
 
 def test_a_release_of_one_picture_is_told() -> None:

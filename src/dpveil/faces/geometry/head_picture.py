@@ -42,6 +42,7 @@ BARE: Final = (0.95, 0.25)
 """Least alpha, and most hair, garment or neck of a pixel that shows the face itself."""
 Levels = Float32[np.ndarray, "_ _ _"]
 Share = Float32[np.ndarray, "_ _"]
+Shown = Levels | Share
 Plane = Float64[np.ndarray, "s s"]
 Step = Callable[[UInt8[np.ndarray, "h w c"]], UInt8[np.ndarray, "h w c"]]
 
@@ -224,7 +225,7 @@ def through(first: Similarity, second: Similarity) -> Similarity:
     return Similarity(first.scale * second.scale, first.angle + second.angle, float(x), float(y))
 
 
-def _moved(picture: Levels, to: Similarity, width: int, height: int, *, constant: bool = False) -> Levels:
+def _moved(picture: Shown, to: Similarity, width: int, height: int, *, constant: bool = False) -> Levels:
     """Return a picture mapped by `to`, anti-aliased; beyond its edge it goes on, or is 0 if `constant`."""
     edge = cv2.BORDER_CONSTANT if constant else cv2.BORDER_REPLICATE
     if to.scale < 1:

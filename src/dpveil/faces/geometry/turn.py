@@ -58,7 +58,7 @@ ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)  # the identity
 Table = Float64[np.ndarray, "r a"]
 Row = Float64[np.ndarray, "_"]
 Picture = Shaped[np.ndarray, "s s 3"]
-Plane = Float32[np.ndarray, "_ _"]
+Plane = Float32[np.ndarray, "..."]
 Crop = UInt8[np.ndarray, "s s 3"]
 
 

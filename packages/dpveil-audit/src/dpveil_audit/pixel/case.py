@@ -14,8 +14,9 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.core.rationals import show
+from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel import PixelMethod
-from dpveil.noise.bits import BitSource
+from dpveil.noise.bits import BitSource, SeededBits
 from dpveil_audit import engine
 from dpveil_audit.divergence import Pairs, ProductLaw, Releases
 from dpveil_audit.engine import Audit, Level, Version
@@ -205,15 +206,21 @@ def as_channels(owner: Any, name: str) -> ReleasesOf:
     """Return a way to draw many releases of an image at once by a method's `_draw`: as more channels of one.
 
     What the function `name` of `owner` says to the method meanwhile is what it says of one image. For methods
-    that treat channels alike and independently.
+    that treat channels alike and independently. Raises `NoiseError` if `release` shows something else.
     """
 
-    def releases(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
+    def drawn(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
         height, width, channels = image.shape
         own, size = getattr(owner, name), {"height": height, "width": width, "channels": channels}
         with mock.patch.object(owner, name, lambda method, *_, **__: own(method, **size)):
             shown = method._draw(np.tile(image, (1, 1, count)), bits)
         return np.ascontiguousarray(np.moveaxis(shown.reshape(height, width, count, channels), 2, 0))
+
+    def releases(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
+        # A method that asks for the noise of another size would get the right one above.
+        if (drawn(method, image, 1, SeededBits(1))[0] != method.release(image, bits=SeededBits(1))).any():
+            raise NoiseError("release() shows something else than what is audited")
+        return drawn(method, image, count, bits)
 
     return releases
 
@@ -238,4 +245,5 @@ def method_audit(
     intact = version(method.name, distribution, draw, sums=sums)
     wanted = None if right is None else version("right", right).law
     gates = engine.law_gates(intact, wanted, of=of)
-    return Audit(method=method, intact=intact, mutants=mutants, level=level, gates=gates)
+    refusals = (NoiseError,)
+    return Audit(method=method, intact=intact, mutants=mutants, level=level, gates=gates, refusals=refusals)
