@@ -196,7 +196,7 @@ def verification_rates(scores: Scores, people: Sequence[str], *, far: float) -> 
     """Return how often releases pass for their own person where a share `far` of the others' do.
 
     Scores are standardised over people before, as some releases resemble everybody. Raises `InvalidParameter`
-    as `named` does. Source: Auckenthaler, Carey & Lloyd-Thomas 2000 (test normalisation).
+    as `columns_of` does. Source: Auckenthaler, Carey & Lloyd-Thomas 2000 (test normalisation).
     """
     own = columns_of(scores, people)
     away = np.where(np.isfinite(scores.likeness).all(axis=1)[:, None], -standard(scores), np.inf)

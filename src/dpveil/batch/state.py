@@ -4,11 +4,11 @@ Each output folder has a file in the user's state folder (XDG Base Directory Spe
 published by accident; its name is a hash of the folder's path. It is in JSON Lines, each line one of
 
     {"release": SHA-256 of an output file, "size": bytes of its input, "time": nanoseconds, when that changed}
-     of a row of a Parquet file, "time" is a number by its bytes
 
-The file is only appended to, each time starting a new line, so that concurrent and killed runs lose at most
-their own line. It is read as an untrusted file is, and damaged lines are skipped. At worst, a bad
-file makes a rerun refuse a photo, or miss that an input was replaced.
+Of a row of a Parquet file, "time" is a number by its bytes. The file is only appended to, each time starting
+a new line, so that concurrent and killed runs lose at most their own line. It is read as an untrusted file
+is, and damaged lines are skipped. At worst, a bad file makes a rerun refuse a photo, or miss that an input
+was replaced.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ NOTHING_FOUND_HINT: Final = (
 )
 """The remedy where nothing is found."""
 ARGUMENTS: Final = {name: name for name in ("regions", "if_none", "method")}
-"""The arguments that NOTHING names."""
+"""The arguments that NOTHING_FOUND_HINT names."""
 Rows = Float[np.ndarray, "n 5"]
 """Detections: left, top, width and height in pixels of the photo, and a score."""
 CACHE: Final[WeakKeyDictionary[Photo, dict[str, tuple[Region, ...]]]] = WeakKeyDictionary()

@@ -226,7 +226,7 @@ async def job(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002
 
 
 async def find_result(jobs: Jobs, caller: Caller, id_: str) -> Result:
-    """Return a caller's result; raises `NotFound`."""
+    """Return a caller's result; raises "NotFound"."""
     found = await jobs.results(jobs.store.find, caller.number, id_) if ID.fullmatch(id_) else None
     if found is None:
         raise ServiceError("NotFound", "there is nothing of this name, or no longer", hint="results expire")
@@ -234,7 +234,7 @@ async def find_result(jobs: Jobs, caller: Caller, id_: str) -> Result:
 
 
 async def finished_release(jobs: Jobs, caller: Caller, id_: str) -> Result:
-    """Return a caller's release; raises `NotFound`."""
+    """Return a caller's release; raises "NotFound"."""
     result = await find_result(jobs, caller, id_)
     if result.state != DONE:
         raise ServiceError(

@@ -30,7 +30,7 @@ class Rates:
         self._left: dict[str, tuple[float, float]] = {}
 
     def check(self, caller: Caller, now: float) -> None:
-        """Count a request at the time `now`, in seconds; raises `TooMany` if the bucket is empty."""
+        """Count a request at the time `now`, in seconds; raises "TooMany" if the bucket is empty."""
         left, before = self._left.get(caller.number, (float(caller.rate), now))
         left = min(float(caller.rate), left + (now - before) * caller.rate / 60)
         if left < 1:
@@ -49,7 +49,7 @@ class ActiveRequests:
 
     @contextmanager
     def count(self, caller: Caller, *, job: bool = False) -> Iterator[None]:
-        """Count a request until it ends, or the job that it began; raises `TooMany` for a request."""
+        """Count a request until it ends, or the job that it began; raises "TooMany" for a request."""
         if not job and self._counts[caller.number] >= caller.parallel:
             problem = f"this key has as many requests and jobs under way as it may: {caller.parallel}"
             raise ServiceError("TooMany", problem, after=2)
@@ -76,7 +76,7 @@ class RequestLoad:
     size: int = 0
 
     def add(self, size: int) -> None:
-        """Hold more; raises `Busy` for more than all may."""
+        """Hold more; raises "Busy" for more than all may."""
         if self.held.now + size > self.held.most:
             raise busy("uploads of others fill the memory for them", after=5)
         self.size += size

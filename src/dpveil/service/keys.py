@@ -125,7 +125,7 @@ class Keys(BaseModel):
         return Keys.model_construct(callers=rest)
 
     def caller(self, header: str) -> Caller:
-        """Return whose key an Authorization header holds; raises `Unauthorised`."""
+        """Return whose key an Authorization header holds; raises "Unauthorised"."""
         scheme, _, key = header.partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
             raise ServiceError("Unauthorised", "an API key is needed here", hint=SEND)
@@ -153,7 +153,7 @@ class KeyFile:
         return len(self._keys.callers)
 
     def caller(self, header: str) -> Caller:
-        """Return whose key a header holds; raises `Unauthorised`, and `Busy` while the file is unusable."""
+        """Return whose key a header holds; raises "Unauthorised", and "Busy" while the file is unusable."""
         stamp = _stamp(self.path)
         if stamp is None or stamp != self._stamp:
             try:

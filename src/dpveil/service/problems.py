@@ -44,7 +44,7 @@ CONCERNS: Final[Mapping[str, str]] = {
 
 
 class ServiceError(DPVeilError):
-    """An error of a `kind` in `STATUS`, of the service or told by a worker; `after` are seconds to wait."""
+    """An error of a `kind` in `STATUS`, which docstrings quote; `after` are seconds to wait."""
 
     def __init__(self, kind: str, message: str, *, hint: str = "", after: int | None = None) -> None:
         super().__init__(message, hint=hint or (f"ask again in {after} s" if after else ""))

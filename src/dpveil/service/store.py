@@ -108,7 +108,7 @@ class Store:
         """Return the result for this caller's key, and whether it is new and has to be made.
 
         Without a `key` it always is, and nothing of the content is kept. `content` is the digest of photo and
-        settings. Raises `KeyReused` if the key came with other content.
+        settings. Raises "KeyReused" if the key came with other content.
         """
         request = None if key is None else self.mac("request", owner, key)
         content = secrets.token_bytes(32) if key is None else self.mac("content", key, content)
@@ -233,7 +233,7 @@ class Store:
         return None if row is None else Result(*row)
 
     def size(self, owner: str, id_: str) -> int:
-        """Return the bytes of the image of a caller's release; raises `NotFound`."""
+        """Return the bytes of the image of a caller's release; raises "NotFound"."""
         return self._image(owner, id_)[1]
 
     def part(self, owner: str, id_: str, start: int, size: int) -> bytes:

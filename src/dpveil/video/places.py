@@ -100,8 +100,8 @@ NEAR_SIDES: Final = 0.03
 """How far the middle of the head that is shown may be from the line between keys, in sides of its frame,
 where its motion changes."""
 SWING: Final = 0.3
-"""How near to the middle of its cells a roll is drawn, beside its bends (`calm`): a head that swings turns as
-far as its cells do, and is not held back at the end of every swing."""
+"""How near to the middle of its cells a roll is drawn, beside its bends: a head that swings turns as far as
+its cells do, and is not held back at the end of every swing."""
 ASIDE: Final = 0.33
 """By how much of a box's width a face is aside of its middle, by the sine of its yaw: 0.10 and 0.18 of it in
 141 photos of LFW, at classes 1 and 2 of yaw."""
