@@ -19,7 +19,8 @@ from dpveil.catalogue import build
 from dpveil.codecs import load
 from dpveil.errors import RegionError
 from dpveil.faces import Latent
-from dpveil.faces.geometry import Frame, place
+from dpveil.faces.geometry.align import Frame
+from dpveil.faces.geometry.place import place
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil_research.picture_sets import colours, sliced_wasserstein

@@ -12,7 +12,8 @@ import numpy as np
 from skimage.measure import block_reduce
 
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.noise import SecureBits, backend
+from dpveil.noise import backend
+from dpveil.noise.bits import SecureBits
 from timing import alternate, generator, median, peak, report
 
 BLOCK = 16

@@ -26,10 +26,10 @@ from dpveil.core.registry import LATENT
 from dpveil.errors import DPVeilError, RegionError
 from dpveil.faces import Latent
 from dpveil.faces.attribute_model import AttributeModel
-from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.landmarks import predictor
 from dpveil.faces.geometry.place import check
-from dpveil.faces.portrait import centred
+from dpveil.faces.portrait_placement import centred
 from dpveil.metrics import ssim
 from dpveil.noise.bits import SeededBits
 from dpveil_research.picture_sets import colours, frechet, sliced_wasserstein

@@ -16,7 +16,11 @@ from pathlib import Path
 import numpy as np
 import opendp.prelude as dp
 
-from dpveil.noise import IntegerMatrix, SecureBits, backend, discrete_gaussian, discrete_laplace, quantise
+from dpveil.noise import backend
+from dpveil.noise.bits import SecureBits
+from dpveil.noise.gaussian import discrete_gaussian
+from dpveil.noise.integer_matrix import IntegerMatrix, quantise
+from dpveil.noise.laplace import discrete_laplace
 from timing import alternate, generator, median, peak, report
 
 COUNT = 10_000_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpveil.mechanisms.pixel import Snow
-from dpveil.noise import SecureBits
+from dpveil.noise.bits import SecureBits
 from timing import alternate, generator, peak, report
 
 SHAPES = ((112, 92, 1), (480, 640, 3), (3000, 4000, 1), (3000, 4000, 3))

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from dpveil.bench.bounds import up
-from dpveil.bench.layouts import LAYOUTS
+from dpveil.bench.dataset_layouts import LAYOUTS
 from dpveil.bench.league import PROMISES, settings_in_words
 from dpveil.bench.synthetic_photos import DRAWN, DrawnItem
 from dpveil.bench.table import STRONGEST

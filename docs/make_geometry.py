@@ -10,7 +10,8 @@ import dpveil
 from dpveil.core.photo import BlockGrid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes
-from dpveil.faces.geometry import place, pose_of
+from dpveil.faces.geometry.landmarks import pose_of
+from dpveil.faces.geometry.place import place
 from dpveil.noise.bits import SeededBits
 from dpveil.regions.growth import grow
 

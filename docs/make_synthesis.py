@@ -9,6 +9,7 @@ import numpy as np
 
 from dpveil.assets.trained_files import default_path
 from dpveil.codecs.base import load
+from dpveil.codecs.network_codecs import ellipse_mask
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.noise.bits import SeededBits
 from dpveil.synthesis import SetPlan, Simulator, evolve
@@ -39,8 +40,9 @@ def rows() -> list[list[Tile]]:
     made = simulator()
     votes = made.embed_all(photos())
     nobody = made.pictures(made.draw(SHOWN, SeededBits(4)))
+    inside = ellipse_mask(SIDE)[..., None]  # as the codec can show them
     sets = [
-        ("some of those who vote", made.mask_crops(photos()[:: len(photos()) // SHOWN])),
+        ("some of those who vote", np.where(inside, photos()[:: len(photos()) // SHOWN], np.uint8(128))),
         ("no votes", nobody),
     ]
     for epsilon in EPSILONS:

@@ -13,9 +13,8 @@ from dpveil.assets.trained_files import default_path
 from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import TONE, VALUES, AttributeModel
 from dpveil.faces.face_gallery import DEFAULT, FaceGallery
-from dpveil.faces.geometry import Frame, Predictor
-from dpveil.faces.geometry.align import of_points
-from dpveil.faces.geometry.landmarks import SEEN
+from dpveil.faces.geometry.align import Frame, of_points
+from dpveil.faces.geometry.landmarks import SEEN, Predictor
 from dpveil.faces.geometry.tone import tones
 from dpveil.faces.geometry.turn import STEP, yaw_of
 

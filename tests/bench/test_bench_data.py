@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from dpveil.bench.data import Dataset, check_readable, load
-from dpveil.bench.layouts import items_of
+from dpveil.bench.dataset_layouts import items_of
 from dpveil.bench.measuring import release_all
 from dpveil.bench.setting import Setting
 from dpveil.bench.synthetic_photos import DRAWN, draw_items
@@ -131,7 +131,7 @@ def test_a_photo_that_cannot_be_read_ends_a_run_before_it_begins(tmp_path: Path)
 def test_too_many_photos_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for shot in range(4):
         write(tmp_path / "a" / f"{shot}.png")
-    monkeypatch.setattr("dpveil.bench.layouts.MOST_PHOTOS", 3)
+    monkeypatch.setattr("dpveil.bench.dataset_layouts.MOST_PHOTOS", 3)
     with pytest.raises(UsageError, match="more than 3 photos"):
         items_of(tmp_path)
 

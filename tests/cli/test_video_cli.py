@@ -261,21 +261,15 @@ def test_a_dry_run_refuses_what_the_ledger_would(shell: Shell, clip: Path, tmp_p
     assert shell(*call, "--dry-run", "--other-regions")[0] == 0
 
 
-def test_tracks_are_kept_and_linked_while_rendering(shell: Shell, clip: Path, tmp_path: Path) -> None:
-    two = (*BOX, "--regions", "24,8,16,16", "--regions", "8,0,8,8")
-    shell("video", "analyze", "clip.mp4", "--out", "plan.json", *METHOD, *two)
-    before = (tmp_path / "plan.json").read_bytes()
-    call = ("video", "render", "plan.json", "--dry-run", "--json")
-    told = document(shell(*call, "--keep", "2", "--link", "1,3")[1])
-    assert [(one["visible"], one["person"]) for one in told["tracks"]] == [
-        (False, 1),
-        (True, None),
-        (False, 1),
-    ]
-    assert (tmp_path / "plan.json").read_bytes() == before
-    code, _, err = shell(*call, "--keep", "7")
+def test_tracks_are_kept_and_linked(shell: Shell, clip: Path, tmp_path: Path) -> None:
+    call = ("video", "analyze", "clip.mp4", "--out", "plan.json", *METHOD, *BOX)
+    call += ("--regions", "24,8,16,16", "--regions", "8,0,8,8")
+    shell(*call, "--keep", "2", "--link", "1,3")
+    tracks = json.loads((tmp_path / "plan.json").read_text())["tracks"]
+    assert [(one["visible"], one["person"]) for one in tracks] == [(False, 1), (True, None), (False, 1)]
+    code, _, err = shell(*call, "--force", "--keep", "7")
     assert (code, "--keep 7 is no track" in err) == (2, True)
-    code, _, err = shell(*call, "--link", "1,2", "--link", "2,3")
+    code, _, err = shell(*call, "--force", "--link", "1,2", "--link", "2,3")
     assert (code, "linked twice" in err) == (2, True)
 
 

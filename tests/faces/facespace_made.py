@@ -16,7 +16,7 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces import FaceMethod
-from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.align import Frame
 from dpveil_train import train_pca
 
 SIDE = 32

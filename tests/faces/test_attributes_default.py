@@ -11,7 +11,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import READ, VALUES, AttributeModel
-from dpveil.faces.geometry import place
+from dpveil.faces.geometry.place import place
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from dpveil.assets.file_reference import terms_of
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 from dpveil.faces.face_gallery import FaceGallery, webp
 from dpveil.faces.gallery_method import Gallery
-from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.mechanisms.latent.base import TIME
+from dpveil.mechanisms.rank_choice import RankChoice
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.distributions import finite_distribution
 from dpveil_audit.fit import fit

@@ -16,7 +16,7 @@ from dpveil.core.region import Box
 from dpveil.errors import RegionError
 from dpveil.faces import Attributes
 from dpveil.faces import head_placement as heads_file
-from dpveil.faces.geometry import place
+from dpveil.faces.geometry.place import place
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces, Finder
 from dpveil.regions import faces as faces_file

@@ -10,10 +10,10 @@ import pytest
 from facespace_made import SIDE, Flat, astronaut
 
 import dpveil
-import dpveil.faces.portrait
 from dpveil import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError
+from dpveil.faces import portrait_placement
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.landmarks import NetworkLandmarks
 from dpveil.noise.bits import SeededBits
@@ -104,7 +104,11 @@ def fails(*_: object, **__: object) -> Any:
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(Search, "_detect"), (dpveil.faces.portrait, "check"), (dpveil.faces.portrait, "of_points")],
+    [
+        (Search, "_detect"),
+        (portrait_placement, "check"),
+        (portrait_placement, "of_points"),
+    ],
 )
 def test_what_fails_takes_the_same_steps(
     steps: list[str], monkeypatch: pytest.MonkeyPatch, owner: object, name: str
@@ -127,7 +131,7 @@ def test_what_is_found_still_decides_what_is_seen(monkeypatch: pytest.MonkeyPatc
     by_landmarks, by_box = crop(), crop(placing="box")
     assert np.array_equal(crop(placing="landmarks"), by_landmarks)
     assert np.abs(by_landmarks - by_box).mean() > 1
-    monkeypatch.setattr("dpveil.faces.portrait.check", fails)
+    monkeypatch.setattr("dpveil.faces.portrait_placement.check", fails)
     assert np.array_equal(crop(), by_box)
     middle = crop(placing="landmarks")
     squares = small().reshape(SIDE, 256 // SIDE, SIDE, 256 // SIDE, 3).mean(axis=(1, 3))

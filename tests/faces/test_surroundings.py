@@ -12,7 +12,7 @@ from dpveil.assets.trained_files import installed_path
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.drawn_face import HeadFace
-from dpveil.faces.surroundings import SurroundingsNetwork
+from dpveil.faces.surroundings_network import SurroundingsNetwork
 
 CARD = Card("surroundings", "nothing", "none", 0)
 

@@ -17,8 +17,8 @@ from dpveil.errors import InvalidParameter
 from dpveil.faces import Attributes
 from dpveil.faces.attribute_model import READ, TONE, VALUES
 from dpveil.faces.drawn_face import HeadFace
-from dpveil.faces.geometry import place
 from dpveil.faces.geometry.head_frame import HeadFrame, between
+from dpveil.faces.geometry.place import place
 from dpveil.faces.geometry.surroundings_seen import NECK
 from dpveil.faces.geometry.tone import CROP, CUTS, LEVELS, lightness, patch_of, toned, tones
 from dpveil.faces.paint_faces import paint_faces

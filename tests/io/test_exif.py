@@ -88,7 +88,7 @@ def test_a_certificate_and_a_block_that_differ_are_inconsistent(tmp_path):
 
 def test_a_marked_file_keeps_its_texts(tmp_path):
     pytest.importorskip("c2pa")
-    from dpveil.release.marking import Marker
+    from dpveil.release.c2pa_manifests import Marker
 
     marker = Marker.read(*chain().write(tmp_path))
     photo = dpveil.read(file(tmp_path / "a.jpg", picture(40, 56)))

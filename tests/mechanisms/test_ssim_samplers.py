@@ -22,7 +22,8 @@ from dpveil.mechanisms.pixel.ssim.arithmetic import (
 )
 from dpveil.mechanisms.pixel.ssim.method import WindowSampler, set_up, ways
 from dpveil.mechanisms.pixel.ssim.quality import list_sets, number_of_sets, quality, shown_levels, table_cells
-from dpveil.noise import SeededBits, backend
+from dpveil.noise import backend
+from dpveil.noise.bits import SeededBits
 from dpveil.noise.gaussian import below_exp
 from dpveil_audit.distributions import finite_distribution
 from dpveil_audit.fit import fit

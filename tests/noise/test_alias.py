@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpveil.errors import NoiseError
-from dpveil.noise import SeededBits
 from dpveil.noise.alias_tables import LazyTable, build_alias, look_up
-from dpveil.noise.bits import BitSource
+from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.noise.laplace import DigitTables, geometric_digit
 from dpveil_audit.distributions import finite_distribution
 from dpveil_audit.fit import fit

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dpveil.errors import InvalidParameter, UsageError
-from dpveil.noise import SecureBits, SeededBits
-from dpveil.noise.bits import BitSource
+from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 
 
 def test_the_seeded_stream_is_aes_in_counter_mode_and_stays_what_it_was():

@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpveil.noise import SeededBits, backend, discrete_gaussian, gaussian, kernels
-from dpveil.noise.gaussian import BlockTable, below_exp, block_law, draw
+from dpveil.noise import backend, gaussian, kernels
+from dpveil.noise.bits import SeededBits
+from dpveil.noise.gaussian import BlockTable, below_exp, block_law, discrete_gaussian, draw
 from dpveil_audit.distributions import finite_distribution, gaussian_distribution
 from dpveil_audit.fit import fit, fit_pairs
 

@@ -7,20 +7,11 @@ import numpy as np
 import pytest
 
 from dpveil.errors import NoiseError
-from dpveil.noise import (
-    IntegerMatrix,
-    SeededBits,
-    backend,
-    certify_matrix,
-    discrete_gaussian,
-    discrete_laplace,
-    kernels,
-    laplace,
-    quantise,
-)
-from dpveil.noise.gaussian import below_exp
-from dpveil.noise.integer_matrix import log_above
-from dpveil.noise.laplace import DigitTables, draw
+from dpveil.noise import backend, kernels, laplace
+from dpveil.noise.bits import SeededBits
+from dpveil.noise.gaussian import below_exp, discrete_gaussian
+from dpveil.noise.integer_matrix import IntegerMatrix, certify_matrix, log_above, quantise
+from dpveil.noise.laplace import DigitTables, discrete_laplace, draw
 from dpveil_audit.distributions import (
     finite_distribution,
     gaussian_distribution,

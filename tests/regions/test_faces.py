@@ -27,7 +27,7 @@ from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.given_regions import box_around, box_within
 from dpveil.regions.growth import box_growing_into, grow, grown_mask
-from dpveil.regions.spec import NAMED_FINDERS
+from dpveil.regions.spec import parse
 from dpveil.release.words import CHANNELS, FACE_BOX, FACE_COUNT, MASKED, NO_OTHER_FACE, STORED, TABLES
 
 needs_centerface = pytest.mark.skipif(not CenterFace.is_installed(), reason="needs dpveil install faces")
@@ -147,8 +147,8 @@ def test_turned_photos_have_the_same_boxes(tmp_path, tag):
     stored.save(tmp_path / "turned.png", exif=exif)
     photo = dpveil.read(tmp_path / "turned.png")
     assert (photo.width, photo.height) == (512, 400)
-    found = NAMED_FINDERS["faces"].detect(photo)
-    assert found == NAMED_FINDERS["faces"].detect(Photo(np.asarray(upright)))
+    found = parse("faces").detect(photo)
+    assert found == parse("faces").detect(Photo(np.asarray(upright)))
     assert overlap(found[0].box, HEAD) > 0.85
 
 

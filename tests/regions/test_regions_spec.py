@@ -15,7 +15,6 @@ from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import Origin
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.regions import growth
-from dpveil.regions.spec import NAMED_FINDERS
 from region_search import find
 
 
@@ -39,7 +38,7 @@ def test_whole(photo):
     assert found.mask is None
     assert found.label == "whole photo"
     assert regions.parse("whole").description == "whole"
-    assert NAMED_FINDERS["whole"](photo)[0].pixels == 600
+    assert regions.parse("whole")(photo)[0].pixels == 600
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from dpveil.accounting import zcdp_delta, zcdp_rho
 from dpveil.codecs import PCA
 from dpveil.core.envelope import canonical, checksum, parse
 from dpveil.errors import CertificateError, InvalidParameter, NoiseError
-from dpveil.noise import SeededBits
+from dpveil.noise.bits import SeededBits
 from dpveil.synthesis import SetPlan, Simulator, evolve
 from dpveil.synthesis.face_variations import FINEST, REPLACED, UNIT, ballot, nearest, shares, tally
 from dpveil.synthesis.plan import SHEET, picture_name

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from dpveil.faces import Attributes
-from dpveil.mechanisms.choice.rank_choice import RandomisedResponse, RankChoice
+from dpveil.mechanisms.latent import coordinate_noise as latent_laplace
 from dpveil.mechanisms.latent import directional
-from dpveil.mechanisms.latent import laplace as latent_laplace
 from dpveil.mechanisms.pixel import DPPix, dp_svd
+from dpveil.mechanisms.rank_choice import RandomisedResponse, RankChoice
 from dpveil.mechanisms.scalar import ScalarMechanism, TruncatedLaplace
 from dpveil.mechanisms.scalar.lattice import Lattice
-from dpveil.noise import SeededBits, laplace
+from dpveil.noise import laplace
+from dpveil.noise.bits import SeededBits
 from dpveil_audit.engine import planted
 from dpveil_audit.runner import entries
 

@@ -16,7 +16,7 @@ from dpveil.mechanisms.latent.base import STEPS
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.pixel.base import cell_areas
 from dpveil.mechanisms.scalar import ScalarMechanism
-from dpveil.noise import SeededBits
+from dpveil.noise.bits import SeededBits
 from dpveil_audit.engine import exact_gate
 from dpveil_audit.latent import SIDE
 from dpveil_audit.numbers import queries

@@ -35,7 +35,7 @@ from dpveil.faces.geometry.head_frame import HeadFrame, Shape, between, pixel_gr
 from dpveil.faces.geometry.head_picture import seen
 from dpveil.faces.head_placement import HeadPlacement, without_their_chroma
 from dpveil.faces.paint_faces import paint_faces, shown_place
-from dpveil.faces.surroundings import FINE, LIGHTS, PLANES, SurroundingsNetwork
+from dpveil.faces.surroundings_network import FINE, LIGHTS, PLANES, SurroundingsNetwork
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil_train.crops import photos

@@ -30,14 +30,14 @@ from dpveil.core.rationals import Json
 from dpveil.errors import DPVeilError
 from dpveil.faces.attribute_model import READ, AttributeModel
 from dpveil.faces.drawn_face import SURE
-from dpveil.faces.geometry import Frame, place
+from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.colour_match import AS_IT_IS
 from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.head_picture import UNIT_FRAME
-from dpveil.faces.geometry.place import Placed
+from dpveil.faces.geometry.place import Placed, place
 from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECT_HEAD, PROTECTIONS
 from dpveil.faces.geometry.surroundings_seen import Around
-from dpveil.faces.surroundings import JOB, LARGEST_GREY_SCORE, SIDE, SurroundingsNetwork
+from dpveil.faces.surroundings_network import JOB, LARGEST_GREY_SCORE, SIDE, SurroundingsNetwork
 from dpveil.regions import Faces
 from dpveil_train.attributes import shares
 from dpveil_train.crops import photos

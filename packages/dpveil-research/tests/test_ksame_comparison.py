@@ -18,7 +18,7 @@ from PIL import Image
 from dpveil.assets import Card
 from dpveil.codecs import PCA
 from dpveil.core.region import Box
-from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.align import Frame
 from dpveil.mechanisms.latent import CroftMetric
 from dpveil.noise.bits import SeededBits
 from dpveil_research import faces

@@ -15,7 +15,7 @@ from dpveil.codecs import Codec, load
 from dpveil.core.photo import Photo
 from dpveil.core.registry import CODECS
 from dpveil.errors import PhotoError
-from dpveil.faces.portrait import centred
+from dpveil.faces.portrait_placement import centred
 from dpveil_train import PASSES, TRAINERS, codecs
 from dpveil_train.codecs import reconstruction_metrics
 from dpveil_train.command import NETWORKS

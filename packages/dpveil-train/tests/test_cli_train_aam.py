@@ -89,7 +89,8 @@ def test_landmarks_of_a_portrait_and_of_nothing():
     from skimage import data
 
     from dpveil import Photo
-    from dpveil.faces.geometry import Frame, place
+    from dpveil.faces.geometry.align import Frame
+    from dpveil.faces.geometry.place import place
 
     frame = Frame(64)
     photo = Photo(data.astronaut())

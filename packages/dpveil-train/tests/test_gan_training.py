@@ -15,7 +15,7 @@ from dpveil.assets import Card
 from dpveil.cli import run
 from dpveil.codecs import load
 from dpveil.faces import Latent
-from dpveil.mechanisms.latent.laplace import affordable
+from dpveil.mechanisms.latent.coordinate_noise import affordable
 from dpveil.noise.bits import SeededBits
 from dpveil_train.gan import FULL, PLANS, TINY, Basis, Decoder, Encoder, Trainer
 

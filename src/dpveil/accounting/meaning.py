@@ -26,18 +26,6 @@ STEPS: Final = 60  # bisection steps
 
 
 @lru_cache(maxsize=1024)
-def zcdp_detection(rho: Fraction, false_alarm: float) -> float:
-    """Return the highest detection rate of any test with this false-alarm rate, rounded up.
-
-    >>> round(zcdp_detection(Fraction(1, 2), 0.05), 3)
-    0.336
-    """
-    if false_alarm in (0.0, 1.0):  # under ρ-zCDP neighbours have the same support
-        return false_alarm
-    return _largest(lambda detection: _is_within_rho(float_above(rho), false_alarm, detection), false_alarm)
-
-
-@lru_cache(maxsize=1024)
 def zcdp_success(rho: Fraction, candidates: int) -> float:
     """Return the best probability of naming the true one of k equally likely candidates, rounded up.
 
@@ -128,25 +116,6 @@ def success_bound(guarantee: Guarantee, candidates: int) -> float:
         return 1 / candidates
     least = math.exp(-epsilon) * (candidates - 1)  # never overflows
     return min(1.0, (1 + least * delta) / (1 + least) * (1 + ROUNDING))
-
-
-def detection_bound(guarantee: Guarantee, false_alarm: float) -> float:
-    """Return the highest detection rate of any test with this false-alarm rate.
-
-    Under (ε, δ): min(δ + e^ε·α, 1 - e^-ε·(1 - δ - α)) (Kairouz, Oh & Viswanath 2015). Under ρ-zCDP:
-    `zcdp_detection`. A heuristic guarantee gives 1.
-    """
-    if guarantee.rho is not None:
-        return zcdp_detection(guarantee.rho, false_alarm)
-    stated = epsilon_delta(guarantee)
-    if stated is None:
-        return 1.0
-    epsilon, delta = stated
-    if not epsilon and not delta:
-        return false_alarm
-    raised = exp_above(epsilon) * false_alarm if false_alarm else 0.0  # e^ε may be infinite
-    missed = math.exp(-epsilon) * (1 - delta - false_alarm) - ROUNDING
-    return max(false_alarm, min((delta + raised) * (1 + ROUNDING), 1 - missed, 1.0))
 
 
 def strength(guarantee: Guarantee) -> str:

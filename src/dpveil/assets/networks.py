@@ -7,15 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dpveil.assets.confined_networks import Confined
 from dpveil.assets.engines import Engine, fastest
 from dpveil.core.array_types import Float32
 from dpveil.errors import ModelError
+
+if TYPE_CHECKING:
+    from dpveil.assets.confined_networks import Confined
 
 MOST_NETWORK_BYTES: Final = 1 << 25  # largest network in bytes
 MEMORY_BYTES: Final = 1 << 32  # memory of the process that runs one, in bytes
@@ -81,6 +83,8 @@ class Network:
 
     @cached_property
     def _process(self) -> Confined:
+        from dpveil.assets.confined_networks import Confined
+
         return Confined(
             "alone", self.contents, memory=MEMORY_BYTES * self.large, seconds=float(SECONDS * self.large)
         )

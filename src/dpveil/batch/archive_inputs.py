@@ -19,7 +19,7 @@ from hashlib import sha256
 from io import BytesIO
 from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from weakref import finalize
 
 from dpveil.batch.state import Stamp, name_hash, stage_of
@@ -28,28 +28,20 @@ from dpveil.core.photo import Photo
 from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, InvalidParameter, UsageError
 from dpveil.io import FORMATS, most_bytes, read_bytes
-from dpveil.io.document import DPI, Document
 from dpveil.io.folders import PDF, STAGE, UNWRITTEN
 from dpveil.io.names import escape_text, released_suffix, show_path
-from dpveil.io.parquet import (
-    CERTIFICATE,
-    COLUMNS,
-    IMAGE,
-    Rows,
-    any_rows,
-    column_names,
-    read_columns,
-    write_parquet,
-)
-from dpveil.io.parquet import ROW as ROW_NUMBER
 from dpveil.io.reading import photo_error
 from dpveil.io.screening import foreign_name, format_name
 from dpveil.io.unreadable import COPY_AGAIN, Refused
 from dpveil.io.untrusted_files import open_untrusted, too_large, without_blocking
 from dpveil.io.urls import opened_url, start_reading
-from dpveil.release.document_certificate import MOST_PAGES, page_name
 from dpveil.release.saving import SUFFIX, Read, certificate_from
 
+if TYPE_CHECKING:
+    from dpveil.io.document import Document
+    from dpveil.io.parquet import Rows
+
+COLUMNS: Final = {"keep_columns": "columns"}  # an argument of errors
 LONGEST_NAME: Final = 230
 """Most bytes of a photo's name in a shard, so that its release, and the certificate, can be unpacked."""
 LONGEST_RELEASE: Final = LONGEST_NAME + len(".png")
@@ -106,9 +98,13 @@ def parse_columns(text: str | None) -> tuple[str, ...]:
     >>> parse_columns("txt, label")
     ('label', 'txt')
     """
-    names = sorted({part.strip() for part in (text or "").split(",")} - {""})
+    if not text:
+        return ()
+    from dpveil.io.parquet import CERTIFICATE, IMAGE, ROW
+
+    names = sorted({part.strip() for part in text.split(",")} - {""})
     for name in names:
-        own = name in (IMAGE, CERTIFICATE, ROW_NUMBER) or f".{name}".endswith(SUFFIX)
+        own = name in (IMAGE, CERTIFICATE, ROW) or f".{name}".endswith(SUFFIX)
         if own or "/" in name or PurePosixPath(f"a.{name}").suffix.lower() in PICTURES:
             hint = "name suffixes of other files in a shard, such as txt, or other columns"
             raise InvalidParameter("keep_columns", name, "is that of a release", hint=hint)
@@ -259,6 +255,8 @@ class Parquet:
     called, absent = "Parquet file", "has no bytes of an image"
 
     def members(self, file: BinaryIO, size: int) -> Iterator[Member]:
+        from dpveil.io.parquet import Rows
+
         for row, image in enumerate(Rows(file)):
             held = image or b""
             yield Member(ROW.format(row), row, len(held), 0, image is not None, sha256(held).digest())
@@ -271,6 +269,8 @@ class Parquet:
         return image
 
     def columns(self, path: Path, stamp: Stamp, names: Sequence[str]) -> Columns:
+        from dpveil.io.parquet import column_names, read_columns
+
         with _open_unchanged(path, stamp) as file:
             _check_columns(path, names, column_names(file, names))
 
@@ -282,6 +282,8 @@ class Parquet:
 
     def held(self, file: BinaryIO, size: int) -> Iterator[FoundRelease]:
         """Yield the rows; raises `Refused` for any file that is none of releases."""
+        from dpveil.io.parquet import IMAGE, any_rows
+
         seen = set[int]()
         for row, path, image, certificate, others in any_rows(file):
             if row is None or not 0 <= row < 10**9:  # the digits of `ROW`
@@ -305,6 +307,8 @@ class Parquet:
             seen.add(row)
 
     def write(self, file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
+        from dpveil.io.parquet import write_parquet
+
         rows = ((int(PurePosixPath(name).stem), name, image, text) for name, image, text in releases)
         write_parquet(file, rows, columns and columns())
 
@@ -364,6 +368,8 @@ def _check_columns(path: Path, names: Sequence[str], there: Collection[str]) -> 
 
 @lru_cache(maxsize=2)
 def _rows(path: Path, stamp: Stamp) -> Rows:
+    from dpveil.io.parquet import Rows
+
     # The file stays open, as rows are read one after another; two, as the next is begun before one is done.
     if isinstance(path, Url):
         file, _ = start_reading(path)
@@ -380,6 +386,7 @@ def _rows(path: Path, stamp: Stamp) -> Rows:
 
 TIFFS: Final = frozenset({".tif", ".tiff"})
 FILE_BYTES: Final = 1 << 30  # largest document in bytes
+USUAL_DPI: Final = 200  # pixels per inch
 RANGE: Final = re.compile(r"([1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
 
 
@@ -390,10 +397,14 @@ class PageSettings:
     All are read if there are no pairs. Raises `InvalidParameter`.
     """
 
-    dpi: int = 200
+    dpi: int = USUAL_DPI
     pages: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
+        if self.dpi == USUAL_DPI:
+            return
+        from dpveil.io.document import DPI
+
         if self.dpi not in DPI:
             raise InvalidParameter("dpi", self.dpi, f"is not from {DPI[0]} to {DPI[-1]}")
 
@@ -404,7 +415,11 @@ class PageSettings:
         >>> PageSettings.of(None, "1-3,7").pages
         ((1, 3), (7, 7))
         """
-        parts = [RANGE.fullmatch(part.strip()) for part in (pages or "").split(",")] if pages else []
+        if not pages:
+            return cls(cls.dpi if dpi is None else dpi)
+        from dpveil.release.document_certificate import MOST_PAGES
+
+        parts = [RANGE.fullmatch(part.strip()) for part in pages.split(",")]
         pairs = [(int(part[1]), int(part[2] or part[1])) for part in parts if part is not None]
         if len(pairs) < len(parts) or any(first > last for first, last in pairs) or len(pairs) > MOST_PAGES:
             raise InvalidParameter("pages", pages, "names no pages", hint="write such as 1-3,7")
@@ -412,6 +427,8 @@ class PageSettings:
 
     def page_numbers(self, count: int) -> list[int]:
         """Return the numbers of the chosen pages of so many, in their order; raises `Refused`."""
+        from dpveil.release.document_certificate import MOST_PAGES
+
         wrong = next((last for _, last in self.pages if last > count), None)
         if wrong is not None:
             raise Refused(f"has no page {wrong:,}, but {count:,}", "name pages that it has")
@@ -433,6 +450,8 @@ def is_document(path: Path) -> bool:
     """Whether a file is one of pages: a PDF, by its suffix, or a TIFF of several."""
     if not may_be_document(path) or path.suffix.lower() == PDF:
         return may_be_document(path)
+    from dpveil.io.document import Document
+
     try:
         status = path.stat()
         return Document(path, (status.st_size, status.st_mtime_ns)).pages > 1
@@ -442,6 +461,8 @@ def is_document(path: Path) -> bool:
 
 @lru_cache(maxsize=2)
 def _open_document(path: Path, stamp: Stamp) -> Document:
+    from dpveil.io.document import Document
+
     return Document(path, stamp)
 
 
@@ -536,6 +557,8 @@ class ArchivedPhoto:
 
 def pages_inside(path: Path, target: Path, root: Path, scan: PageSettings) -> list[ArchivedPhoto]:
     """Return a document's pages in order, for the PDF `target`; if unreadable, one with its `problem`."""
+    from dpveil.release.document_certificate import page_name
+
     try:
         with open_untrusted(path) as (file, status):
             stamp = (status.st_size, status.st_mtime_ns)

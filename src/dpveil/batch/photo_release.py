@@ -21,7 +21,6 @@ from dpveil.batch.tasks import KEEP_PAGES, RunSettings, Task
 from dpveil.core.certificate import Certificate
 from dpveil.errors import DPVeilError, LedgerError, NoRegion, OutputError
 from dpveil.io import make_folder
-from dpveil.io.jpeg import library
 from dpveil.io.reading import read_metadata
 from dpveil.release.payment import Budget, Payment
 from dpveil.release.plan import Plan, plan
@@ -133,6 +132,8 @@ class PhotoReleaser:
         choices = self.choices
         try:
             if task.output.suffix.lower() in (".jpg", ".jpeg") and not choices.dry:
+                from dpveil.io.jpeg import library
+
                 library()  # while another thread reads and plans the photo
             prepared = waiting()
             if isinstance(prepared, PlannedPhoto):

@@ -18,7 +18,6 @@ from dpveil.core.region import Region
 from dpveil.errors import DPVeilError, NoRegion, UnknownName, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import show_path
-from dpveil.release.document_certificate import nothing_of
 from dpveil.release.plan import Plan
 from dpveil.release.saving import certificate_path
 
@@ -126,8 +125,11 @@ class Entry:
 
     def as_kept_page(self, missing: Sequence[str]) -> Entry:
         """Return the entry of a page on which these requests found nothing, if it is a copy."""
-        copied = self.promise is not None and self.promise.total is None
-        return replace(self, kept=nothing_of(missing), warnings=()) if copied else self
+        if self.promise is None or self.promise.total is not None:
+            return self
+        from dpveil.release.document_certificate import nothing_of
+
+        return replace(self, kept=nothing_of(missing), warnings=())
 
     def refused(self, error: DPVeilError, options: Mapping[str, str]) -> Entry:
         """Return the entry of the same input, of which nothing is released after all."""

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dpveil.batch.released_pdf import verify_page
 from dpveil.batch.remote_output import beside_url, discard, release_place
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import KEEP_PAGES, RunSettings, Task
@@ -20,16 +19,14 @@ from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError
 from dpveil.io import is_present, sole_writer
 from dpveil.io.names import show_path
-from dpveil.io.urls import contents
 from dpveil.regions.spec import last_of, passes_over
-from dpveil.release.document_certificate import number_of
-from dpveil.release.keys import SigningKey
 from dpveil.release.quote import require_strength
 from dpveil.release.saving import ReleaseFiles, certificate_path, remove_leftovers
-from dpveil.release.verification import Verification, verify, verify_pair
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
+    from dpveil.release.keys import SigningKey
+    from dpveil.release.verification import Verification
 
 ARGUMENTS: Final = {
     **{"force": "force=True", "out": "out", "at_least": "at_least", "sign": "sign", "mark": "mark"},
@@ -48,6 +45,9 @@ def find_finished(
     """
     output, page = release_place(task), None
     if task.shard is not None and task.shard.scan is not None and is_present(task.shard.target):
+        from dpveil.batch.released_pdf import verify_page
+        from dpveil.release.document_certificate import number_of
+
         page = verify_page(task.shard.target, number_of(task.inside.name))  # type: ignore[union-attr]
     if page is None and not _exists(output):
         if task.earlier is None or not _exists(task.earlier):
@@ -86,6 +86,9 @@ def matching_certificate(
     `found` is what is known of it already. Raises `DPVeilError` if it is one that the run's key did not sign,
     that was to have a manifest and has none, or for which the run's subject did not pay from its ledger.
     """
+    from dpveil.io.urls import contents
+    from dpveil.release.verification import verify, verify_pair
+
     if found is not None:
         pass
     elif isinstance(output, Url):

@@ -23,7 +23,6 @@ from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.photo_release import PhotoReleaser
 from dpveil.batch.remote_output import WAITING, check_shared, is_whole
 from dpveil.batch.report import INTERRUPTED, PRICED, UNAFFORDABLE, Report
-from dpveil.batch.shards import gather_shards
 from dpveil.batch.state import state_path
 from dpveil.batch.tasks import RunSettings, Task, check_apart
 from dpveil.batch.workers import WorkerPool, check_jobs, ignore_release
@@ -75,7 +74,7 @@ def release_all(
     def workers(releaser: PhotoReleaser) -> WorkerPool | None:
         return WorkerPool(releaser, tasks, summarise, collect, start) if count > (0 if start else 1) else None
 
-    pool = workers(run)
+    pool, shards = workers(run), None
     with ExitStack() as stack:
         heard = stack.enter_context(Interrupts()) if interrupts is None else interrupts
         with heard.raising():
@@ -84,10 +83,14 @@ def release_all(
             if choices.ledger is not None and not choices.dry:
                 stack.enter_context(_sole_payer(tasks))
                 _check_writable(tasks)
-            shards = stack.enter_context(gather_shards(tasks, choices))
+            if any(task.inside is not None for task in tasks):
+                from dpveil.batch.shards import gather_shards
+
+                shards = stack.enter_context(gather_shards(tasks, choices))
         try:
             with heard.raising():
-                shards.unpack()
+                if shards is not None:
+                    shards.unpack()
                 run.begin(tasks)
             if is_priced(choices, tasks):
                 _release(dry, workers(dry), tasks, count, step, heard)
@@ -104,8 +107,9 @@ def release_all(
         if waiting and not choices.dry:
             folder = show_path(min(waiting).parent)
             run.report.notes.append(WAITING.format(number=len(waiting), folder=folder))
-        shards.keep_pages(run.report)
-        shards.pack(run.report)
+        if shards is not None:
+            shards.keep_pages(run.report)
+            shards.pack(run.report)
     return run.report
 
 

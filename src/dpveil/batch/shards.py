@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.batch.archive_inputs import Shard
-from dpveil.batch.released_pdf import check_document, pack
 from dpveil.batch.remote_output import is_whole, read_gathered, write
 from dpveil.batch.report import FAILED, NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import output_taken
@@ -34,7 +33,6 @@ from dpveil.io.untrusted_files import open_untrusted
 from dpveil.io.writing import as_output_error, write_error
 from dpveil.regions.other_finders import ARGUMENTS as WITHOUT
 from dpveil.regions.other_finders import NOTHING_FOUND_HINT
-from dpveil.release.document_certificate import number_of
 from dpveil.release.saving import certificate_path, remove_leftovers
 
 LOCK: Final = "lock"
@@ -92,6 +90,9 @@ class Shards:
             raise OSError(errno.EISDIR, "is a folder")
         try:
             if shard.scan is not None:  # its pages are looked up in its certificate
+                from dpveil.batch.released_pdf import check_document
+                from dpveil.release.document_certificate import number_of
+
                 numbers = [number_of(name) for name in self.names[shard].values()]
                 check_document(shard.target, shard.scan.dpi, numbers)
                 return
@@ -230,6 +231,9 @@ class Shards:
     def _write(self, shard: Shard, releases: dict[Path, str]) -> str:
         read = partial(read_gathered, choices=self.choices)
         if shard.scan is not None:
+            from dpveil.batch.released_pdf import pack
+            from dpveil.release.document_certificate import number_of
+
             pages = [
                 (number_of(name), partial(read, place), partial(read, certificate_path(place)))
                 for place, name in releases.items()

@@ -34,19 +34,18 @@ from dpveil.io.folders import PDF, UNWRITTEN, identity, is_folder, is_link, priv
 from dpveil.io.names import WRITTEN_AS, released_suffix, show_path
 from dpveil.io.reading import photo_error
 from dpveil.io.unreadable import Refused
-from dpveil.io.urls import objects
 from dpveil.io.writing import as_output_error, no_folder, write_error
 from dpveil.mechanisms.method import Method, Size
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.postprocessing import Step
 from dpveil.regions import Finder
-from dpveil.release.keys import SigningKey
-from dpveil.release.marking import Marker
 from dpveil.release.quote import quote_of_sizes
 from dpveil.release.saving import SUFFIX, certificate_path
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
+    from dpveil.release.c2pa_manifests import Marker
+    from dpveil.release.keys import SigningKey
 
 KEEP_PAGES: Final = "others+copy"
 """What becomes of pages of a document without a region, unless the user says: they are kept as they are."""
@@ -368,6 +367,8 @@ def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
 
 def _objects_below(start: Url, out: Path, suffixes: Set[str]) -> Iterator[tuple[Path, Path]]:
     """Yield the photos below a URL, or the one object that it names; raises `PhotoError`."""
+    from dpveil.io.urls import objects
+
     try:
         found = list(objects(start))
     except Refused as reason:

@@ -25,8 +25,6 @@ from dpveil.batch.tasks import RunSettings, Task
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.mechanisms.method import Method
 from dpveil.processes import Child, cores, keep_freed_memory
-from dpveil.release.keys import SigningKey
-from dpveil.release.marking import Marker
 from dpveil.release.saving import remove_leftovers
 from dpveil.release.words import FACES
 
@@ -82,6 +80,9 @@ class _Remote:
 
 
 def serve(channel: Any) -> None:
+    from dpveil.release.c2pa_manifests import Marker
+    from dpveil.release.keys import SigningKey
+
     keep_freed_memory()
     cv2.setNumThreads(1)  # there is a worker for each core
     choices, options, summarise, pays, public, marks = receive(channel)

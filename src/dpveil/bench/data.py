@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from dpveil.bench.dataset_layouts import items_of, layout_of, loose
 from dpveil.bench.items import Item, digest_of
-from dpveil.bench.layouts import items_of, layout_of, loose
 from dpveil.bench.synthetic_photos import DRAWN, draw_items
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import UsageError

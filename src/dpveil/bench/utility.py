@@ -19,9 +19,9 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError
 from dpveil.faces.attribute_model import CROP_SIDE, AttributeModel
-from dpveil.faces.geometry import place
 from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.landmarks import Landmarks
+from dpveil.faces.geometry.place import place
 from dpveil.metrics import Measure, ms_ssim, psnr, ssim
 
 Image = UInt8[np.ndarray, "h w c"]

@@ -15,7 +15,6 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.command import COMMANDS, Commands, LazyCommand, placeholder_command
-from dpveil.cli.options import help_page
 from dpveil.errors import DPVeilError, InstallationWarning
 
 app = typer.Typer(
@@ -119,6 +118,8 @@ def run(arguments: Sequence[str]) -> int:
         code = _program().main(list(arguments), prog_name="dpveil", standalone_mode=False)
         sys.stdout.flush()
     except USAGE_ERROR as error:
+        from dpveil.cli.options import help_page
+
         page = help_page(getattr(error, "ctx", None))
         text = error.format_message() if hasattr(error, "format_message") else str(error)
         return _refuse(arguments, " ".join(text.split()).rstrip("."), f"see {page}", exits.USAGE)

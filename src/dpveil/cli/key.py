@@ -109,8 +109,8 @@ def keys(sign: Path | None, chain: Path | None, key: Path | None) -> dict[str, A
     if chain is None or key is None:
         here, missing = ("--c2pa", "--c2pa-key") if key is None else ("--c2pa-key", "--c2pa")
         raise UsageError(f"{here} is given without {missing}", hint="give a certificate and its key")
+    from dpveil.release.c2pa_manifests import Marker
     from dpveil.release.keys import needs_passphrase
-    from dpveil.release.marking import Marker
 
     locked = needs_passphrase(key, argument="c2pa_key")
     words = _ask_passphrase(f"Passphrase of {key}: ") if locked else None

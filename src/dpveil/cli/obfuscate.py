@@ -17,7 +17,6 @@ from dpveil.batch.tasks import RunSettings, Task, other_files
 from dpveil.cli import exits, say
 from dpveil.cli.clips import NO_CLIPS, ClipOptions, is_video_input, planned_clips, release_clips, takes_clips
 from dpveil.cli.command import options_of
-from dpveil.cli.key import keys
 from dpveil.cli.options import (
     NO_REGIONS,
     AsJson,
@@ -223,9 +222,7 @@ def obfuscate_command(
 
     --method dp-pix --help shows the options of dp-pix.
     """
-    from dpveil.batch.labels import Labels
     from dpveil.batch.workers import MOST_JOBS, ignore_release, usual_jobs
-    from dpveil.cli.review import review_part, write_review
 
     voice = Voice.of(quiet=quiet, verbose=verbose)
     payer = paying(ledger, subject, other_regions, seed, (manifest, review))
@@ -245,7 +242,7 @@ def obfuscate_command(
         force=force,
         dry=dry_run,
         **settings,
-        **keys(sign, c2pa, c2pa_key),
+        **_keys(sign, c2pa, c2pa_key),
         **payer,
     )
     tasks, photos, clips = planned_clips(inputs, out, names, format_, clip, PageSettings.of(dpi, pages))
@@ -255,8 +252,12 @@ def obfuscate_command(
     _check_documents(tasks, dpi, pages, choices, voice)
     _check_kept(tasks, choices)
     _check_written(manifest, review, tasks, choices, out)
-    labelled = None if labels is None else Labels(labels, inputs, photos, out, new_points=new_points)
-    if labels is None and (others := other_files(inputs, out)):
+    labelled = None
+    if labels is not None:
+        from dpveil.batch.labels import Labels
+
+        labelled = Labels(labels, inputs, photos, out, new_points=new_points)
+    elif others := other_files(inputs, out):
         names_of = say.first_and_count([show_path(path) for path in others], 3)
         voice.note(f"left out, as no photo, clip or document: {names_of}")
     cores, start = _cores_and_start(engine, context, tasks, out, dry=dry_run)
@@ -264,7 +265,9 @@ def obfuscate_command(
     many = min(jobs or usual, cores or MOST_JOBS, len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
     parts: list[Part | None] = []
-    summarise = ignore_release if review is None else review_part
+    summarise: Any = ignore_release
+    if review is not None:
+        from dpveil.cli.review import review_part as summarise
     keep_freed_memory()
     planning = dry_run or is_priced(choices, photos)
     with bar(len(photos), "planning" if planning else "releasing", quiet=voice.quiet) as step:
@@ -294,7 +297,7 @@ def obfuscate_command(
     listed = max(
         0 if labelled is None or dry_run else write_file(labelled.place, partial(labelled.write, report)),
         write_file(manifest, partial(write_manifest, report)),
-        write_file(review, partial(write_review, parts, report, anew=choices.force)),
+        0 if review is None else _write_review(review, parts, report, anew=choices.force),
     )
     tell_dry(choices, report, voice)
     print_report(report, json, voice, out=out, seeded=seed is not None)
@@ -333,8 +336,6 @@ def _check_kept(tasks: Sequence[Task], choices: RunSettings) -> None:
 def _check_written(
     manifest: Path | None, review: Path | None, tasks: Sequence[Task], choices: RunSettings, out: Path
 ) -> None:
-    from dpveil.cli.review import check_review
-
     if (mark := choices.mark) is not None:
         for task in tasks:
             mark.check(format_of(task.output))
@@ -343,7 +344,24 @@ def _check_written(
     if manifest is not None:
         check_manifest(manifest, tasks, replace=choices.force)
     if review is not None:
+        from dpveil.cli.review import check_review
+
         check_review(review, tasks, out, replace=choices.force)
+
+
+def _write_review(path: Path, parts: Sequence[Part | None], report: Report, *, anew: bool) -> int:
+    from dpveil.cli.review import write_review
+
+    return write_file(path, partial(write_review, parts, report, anew=anew))
+
+
+def _keys(*given: Path | None) -> dict[str, Any]:
+    """Return `sign` and `mark` of `RunSettings`, by the options --sign, --c2pa and --c2pa-key."""
+    if not any(given):
+        return {}
+    from dpveil.cli.key import keys
+
+    return keys(*given)
 
 
 def _cores_and_start(

@@ -14,8 +14,8 @@ import numpy as np
 import typer
 
 from dpveil.batch.interrupts import Interrupts
+from dpveil.bench.dataset_layouts import LAYOUTS, items_of, layout_of, one_person_each
 from dpveil.bench.items import Item
-from dpveil.bench.layouts import LAYOUTS, items_of, layout_of, one_person_each
 from dpveil.cli import exits, say
 from dpveil.cli.ledger import check_limited
 from dpveil.cli.options import AsJson, LedgerUrl, Payer, Quiet, Seed, Text
@@ -25,8 +25,8 @@ from dpveil.core.array_types import Int64
 from dpveil.core.guarantee import count_noun
 from dpveil.core.photo import Photo
 from dpveil.errors import DataError, PhotoError, UnknownName, UsageError
-from dpveil.faces.geometry import Frame
-from dpveil.faces.portrait import canonical, centred
+from dpveil.faces.geometry.align import Frame
+from dpveil.faces.portrait_placement import canonical, centred
 from dpveil.io import is_present
 from dpveil.io.folders import DATA_SET, real
 from dpveil.io.names import escape_text, show_path

@@ -150,14 +150,6 @@ def render_command(
         Path | None,
         typer.Option(metavar="CLIP", help="The clip; default: beside the plan, by its name there."),
     ] = None,
-    keep: Annotated[
-        Text,
-        typer.Option(metavar="N,N", help="Also leave these tracks as they are; the plan stays as it is."),
-    ] = None,
-    link: Annotated[
-        list[str] | None,
-        typer.Option(metavar="N,N", help="Also take these tracks as one person; repeatable."),
-    ] = None,
     at_least: AtLeast = None,
     sign: Sign = None,
     ledger: LedgerUrl = None,
@@ -184,14 +176,11 @@ def render_command(
     """
     from dpveil.batch.tasks import Task
     from dpveil.video.clip_in_batch import GOES_ON, earlier_entry, release_clip
-    from dpveil.video.make_plan import arrange_tracks
     from dpveil.video.plan import Payer, read_plan
     from dpveil.video.reading import open_clip
     from dpveil.video.render_job import check_out, check_possible, check_same, settings_of, unfinished_nonce
     from dpveil.video.writing import container_for
 
-    given = {"keep": keep, "link": link}
-    chosen = ClipOptions({name: value for name, value in given.items() if value}).settings()
     voice = Voice.of(quiet=quiet, verbose=verbose)
     payer = paying(ledger, subject, other_regions, seed, (plan_file, out, clip))
     payment = Payer(**payer, seed=seed)
@@ -199,7 +188,6 @@ def render_command(
     if out is None and not dry_run:
         raise UsageError("there is no name for the release", hint="add --out private.mp4, or --dry-run")
     plan = read_plan(plan_file)
-    plan = replace(plan, tracks=arrange_tracks(plan.tracks, **chosen))
     plan.check_strength(at_least)
     source = clip or plan_file.with_name(plan.clip)
     if clip is None and not source.exists():

@@ -263,7 +263,7 @@ def project(
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture(StoredCodec):
+class Mixture(PCA):
     """A code holds coordinates along principal components, as in `pca`; `factors` is how faces lie there.
 
     Private codes become likely ones under this public mixture before they are decoded, and `samples` are
@@ -275,16 +275,7 @@ class Mixture(StoredCodec):
     source: ClassVar[str] = "Richardson & Weiss 2018; Ghahramani & Hinton 1996"
     likely: ClassVar[bool] = True
 
-    mean: Float32[np.ndarray, " pixels"]
-    components: Float32[np.ndarray, "m pixels"]
     factors: Factors
-    statistics: Statistics
-    canvas: Canvas
-    card: Card
-
-    @property
-    def length(self) -> int:
-        return len(self.components)
 
     @property
     def prior(self) -> Factors:
@@ -297,21 +288,11 @@ class Mixture(StoredCodec):
         """
         return self.decode(self.factors.draw(count, bits))
 
-    @property
-    def _eigenfaces(self) -> PCA:
-        return PCA(self.mean, self.components, self.statistics, self.canvas, self.card)
-
-    def _encode(self, crops: Crops) -> Codes:
-        return self._eigenfaces.codes_of(crops)
-
-    def _decode(self, codes: Codes) -> Crops:
-        return self._eigenfaces._decode(codes)
-
     def tensors(self) -> dict[str, np.ndarray]:
-        return {**self._eigenfaces.tensors(), **self.factors.tensors()}
+        return {**super().tensors(), **self.factors.tensors()}
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
         own = PCA.of_file(facts, tensors, card)
         factors = Factors.of_tensors(tensors, own.length)
-        return cls(own.mean, own.components, factors, own.statistics, own.canvas, card)
+        return cls(own.mean, own.components, own.statistics, own.canvas, card, factors)

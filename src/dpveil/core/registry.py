@@ -171,11 +171,11 @@ METHODS: Final = Table(
 LATENT: Final = Table(
     "latent mechanism",
     {
-        "croft-metric": "dpveil.mechanisms.latent.laplace:CroftMetric",
-        "pca-basis": "dpveil.mechanisms.latent.laplace:PCABasis",
-        "box-laplace": "dpveil.mechanisms.latent.laplace:BoxLaplace",
-        "box-truncated-laplace": "dpveil.mechanisms.latent.laplace:BoxTruncatedLaplace",
-        "box-gaussian": "dpveil.mechanisms.latent.laplace:BoxGaussian",
+        "croft-metric": "dpveil.mechanisms.latent.coordinate_noise:CroftMetric",
+        "pca-basis": "dpveil.mechanisms.latent.coordinate_noise:PCABasis",
+        "box-laplace": "dpveil.mechanisms.latent.coordinate_noise:BoxLaplace",
+        "box-truncated-laplace": "dpveil.mechanisms.latent.coordinate_noise:BoxTruncatedLaplace",
+        "box-gaussian": "dpveil.mechanisms.latent.coordinate_noise:BoxGaussian",
         "directional": "dpveil.mechanisms.latent.directional:Directional",
     },
 )

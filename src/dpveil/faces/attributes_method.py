@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from itertools import product
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 
@@ -31,22 +31,23 @@ from dpveil.faces.attribute_budgets import (
 )
 from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES, AttributeModel
 from dpveil.faces.base import Crops, FaceMethod
-from dpveil.faces.drawn_face import CropFace, HeadFace, Released
 from dpveil.faces.face_gallery import GALLERY, FaceGallery
-from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.geometry.protection import PROTECT_FACE
-from dpveil.faces.geometry.tone import tones
 from dpveil.faces.head_gallery import HeadGallery
-from dpveil.faces.likeness import LINK_NOTE, LinkedHead, Links, embedding
-from dpveil.faces.objects_beside_faces import hidden, is_object
-from dpveil.faces.surroundings import SURROUNDINGS
-from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
+from dpveil.faces.surroundings_network import SURROUNDINGS
 from dpveil.mechanisms.method import DRAWN, TRAINED, Placement
 from dpveil.noise.bits import BitSource, check_bits
 
+if TYPE_CHECKING:
+    from dpveil.faces.drawn_face import Released
+    from dpveil.faces.likeness import Links
+    from dpveil.mechanisms.rank_choice import RandomisedResponse
+
 Numbers = Int64[np.ndarray, " n"]
 RESEARCH: Final = "research"  # the word for the galleries of dpveil-faces
+LINK_NOTE: Final = "linked: which faces of this run are of one person is not hidden"
 PEOPLE: Final = "people"  # its rendered heads with faces that are averages of photos
 POSE: Final = "pose"
 ORDERED: Final = ("age", POSE, TONE)  # attributes with ordered values
@@ -251,6 +252,10 @@ class Attributes(FaceMethod):
 
     @property
     def responses(self) -> dict[str, RandomisedResponse]:
+        if not self.costs:
+            return {}
+        from dpveil.mechanisms.rank_choice import RandomisedResponse
+
         return {
             name: RandomisedResponse(epsilon=budget, values=len(VALUES[name])) for name, budget in self.costs
         }
@@ -334,6 +339,8 @@ class Attributes(FaceMethod):
         """Return the randomised responses for every crop: all that a release depends on."""
         true = {} if not self.costs or self._reader is None else self._reader.read(crops)
         if TONE in self.responses:
+            from dpveil.faces.geometry.tone import tones
+
             true[TONE] = tones(crops)
         drawn = {name: response.draw(true[name], bits) for name, response in self.responses.items()}
         for name, word in self.chosen.items():
@@ -349,6 +356,8 @@ class Attributes(FaceMethod):
 
     def shown(self, crops: Crops, *, bits: BitSource) -> Sequence[Released]:
         """Return a head or a face of the gallery for every crop."""
+        from dpveil.faces.drawn_face import CropFace, HeadFace
+
         answers = self._answers(self._checked(crops), check_bits(bits))
         gallery, found = self._chosen
         if isinstance(gallery, FaceGallery) and self.toned:  # of portraits: shown as it is
@@ -363,15 +372,21 @@ class Attributes(FaceMethod):
         rows = self.__dict__.get("rows")
         if rows is None:
             return heads
+        from dpveil.faces.likeness import LinkedHead
+
         links = self._links
         pairs = zip(heads, map(links.person, rows), strict=True)
         return [LinkedHead(**vars(face), links=links, own=own) for face, own in pairs]
 
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
         """Return the faces' places, and with `link` read who they are."""
+        from dpveil.faces.objects_beside_faces import hidden, is_object
+
         faces = [region for region in regions if not is_object(region)]
         if not self.link or any(region.covers(photo) for region in faces):
             return super().place(photo, regions)
+        from dpveil.faces.likeness import embedding
+
         seen, own = hidden(photo, regions), replace(self)
         rows = [embedding(seen, region.box) for region in faces]
         vars(own).update({"_links": self._links, "rows": rows})
@@ -379,6 +394,8 @@ class Attributes(FaceMethod):
 
     @cached_property
     def _links(self) -> Links:
+        from dpveil.faces.likeness import Links
+
         return Links()
 
     def _own_yaw(self, answer: Sequence[int]) -> int | None:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
@@ -16,23 +16,15 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region, RegionRecord
 from dpveil.core.region_origin import FACE, MASK, ROUNDED, SAME, WHOLE
 from dpveil.errors import InvalidParameter
-from dpveil.faces.drawn_face import CropFace, Released
-from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.protection import PROTECT_FACE, PROTECTIONS
-from dpveil.faces.head_placement import HeadPlacement, by_cells
-from dpveil.faces.objects_beside_faces import (
-    GREY_FILL,
-    MixedPlacement,
-    hidden,
-    is_object,
-    placed_in,
-    searched,
-)
-from dpveil.faces.portrait import Portrait
 from dpveil.mechanisms.method import TRAINED, Method, Placement
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
 from dpveil.regions.finder import Order
+
+if TYPE_CHECKING:
+    from dpveil.faces.drawn_face import Released
 
 Crops = UInt8[np.ndarray, "n s s 3"]
 BY_LANDMARKS: Final = "position, size and angle of the face and the turn of its head, by its landmarks"
@@ -139,6 +131,9 @@ class FaceMethod(Method):
         """Return the photo with the objects covered that a user gives, as all is found in what stays, and the
         order of the cells of faces as they are placed: with text and the like covered, too.
         """
+        from dpveil.faces.head_placement import by_cells
+        from dpveil.faces.objects_beside_faces import placed_in, searched
+
         seen = searched(photo, finders)
         covered = placed_in(seen, finders)
         return seen, lambda _, boxes: by_cells(self, covered, boxes)
@@ -151,6 +146,8 @@ class FaceMethod(Method):
     @property
     def order(self) -> Order:
         """The reading order of the cells of the public grid, which are all that a release shows of places."""
+        from dpveil.faces.head_placement import by_cells
+
         return partial(by_cells, self)
 
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
@@ -159,18 +156,28 @@ class FaceMethod(Method):
         Objects and text are covered first, and no face is placed or drawn by their pixels. Raises
         `RegionError` if a face cannot be placed.
         """
+        from dpveil.faces.objects_beside_faces import MixedPlacement, hidden, is_object
+
         faces = [region for region in regions if not is_object(region)]
         whole = [region for region in faces if region.covers(photo) and not region.origin.found]
         if whole and len(regions) > 1:
             raise _more_than_all()
         if whole:
+            from dpveil.faces.portrait_placement import Portrait
+
             return Portrait(photo, whole[0], self)
+        from dpveil.faces.head_placement import HeadPlacement
+
         heads = HeadPlacement(hidden(photo, regions), faces, self) if faces else None
         return heads if heads and len(faces) == len(regions) else MixedPlacement(photo, regions, heads)
 
     def of_region(self, record: RegionRecord) -> Method:
         """Return this method, and `GREY_FILL` for objects and text, where no face belongs."""
-        return GREY_FILL if record.origin.faceless else self
+        if not record.origin.faceless:
+            return self
+        from dpveil.faces.objects_beside_faces import GREY_FILL
+
+        return GREY_FILL
 
     def shown_by_place(self, record: RegionRecord) -> tuple[str, ...]:
         """Return what the new face's position reveals, by `placing`, and what `protect` leaves of a head."""
@@ -194,6 +201,8 @@ class FaceMethod(Method):
 
     def shown(self, crops: Crops, *, bits: BitSource) -> Sequence[Released]:
         """Return the replacement of every crop, with the same draw as `release`."""
+        from dpveil.faces.drawn_face import CropFace
+
         return [CropFace(face, self.frame) for face in self.release(crops, bits=bits)]
 
     def _checked(self, crops: Crops) -> Crops:

@@ -20,7 +20,7 @@ from dpveil.faces.geometry.protection import PROTECT_FACE
 from dpveil.faces.geometry.surroundings_seen import Around
 from dpveil.faces.geometry.tone import tone_class
 from dpveil.faces.head_gallery import HeadGallery
-from dpveil.faces.surroundings import SurroundingsNetwork
+from dpveil.faces.surroundings_network import SurroundingsNetwork
 
 SURE: Final = {"age": 4.0, "perceived-race": 4.0, "gender": 12.0}
 """Attributes that are read around a face, and factors of the scores of that model: a likely value is shown

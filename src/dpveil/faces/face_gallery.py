@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import cv2
 import numpy as np
@@ -17,9 +17,11 @@ from dpveil.core.array_types import Float32, Float64, Int8, Int64, UInt8
 from dpveil.core.rationals import Json
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
 from dpveil.faces.attribute_model import VALUES, labelled
-from dpveil.faces.geometry import Frame, tone
-from dpveil.faces.geometry.head_picture import View
+from dpveil.faces.geometry.align import Frame
 from dpveil.io import read_bytes
+
+if TYPE_CHECKING:
+    from dpveil.faces.geometry.head_picture import View
 
 SIDE: Final = 128  # side of a face in pixels
 FRAME: Final = Frame(SIDE)
@@ -91,6 +93,8 @@ class FaceGallery(TrainedFile):
 
         With `tones`, a class for every face, each is brought to the lightness of its class.
         """
+        from dpveil.faces.geometry import tone
+
         out = np.empty((len(numbers), SIDE, SIDE, 3), np.uint8)
         for place, number in enumerate(numbers):
             try:
@@ -190,6 +194,8 @@ class FaceGallery(TrainedFile):
 
 @lru_cache(maxsize=MOST_VIEWS)
 def _view(gallery: FaceGallery, face: int, yaw: int | None) -> View:
+    from dpveil.faces.geometry.head_picture import View
+
     return View.of_crop(gallery.decoded([face])[0], FRAME, yaw, float(gallery.yaws[face]))
 
 

@@ -14,9 +14,9 @@ from dpveil.core.rationals import Json, to_json
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.face_gallery import GALLERY, FaceGallery
-from dpveil.faces.geometry import Frame
-from dpveil.mechanisms.choice.rank_choice import RankChoice
+from dpveil.faces.geometry.align import Frame
 from dpveil.mechanisms.latent.base import TIME
+from dpveil.mechanisms.rank_choice import RankChoice
 from dpveil.noise.bits import BitSource
 
 
@@ -27,7 +27,7 @@ class Gallery(FaceMethod):
     `gallery` is "default", or the file of a `FaceGallery`; certificates contain its hash. The `near` nearest
     faces have weight e^ε (by default the number that minimises the mean rank), and all others 1. Pure ε-DP
     for any two crops: the probabilities of two ranks differ by a factor of at most e^ε, and nothing else
-    depends on the crop (proof in `mechanisms.choice.rank_choice`). `protect` and `placing` as in
+    depends on the crop (proof in `mechanisms.rank_choice`). `protect` and `placing` as in
     `FaceMethod`. Raises `InvalidParameter`, `ModelError`, and `UsageError` if the default gallery is not
     installed. Source: McKenna & Sheldon 2020; docs, "Gallery".
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import cv2
 import numpy as np
@@ -16,9 +16,9 @@ from dpveil.core.array_types import Float32, Int8, Int64
 from dpveil.core.rationals import Json
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import labelled
-from dpveil.faces.geometry.align import FIVE, of_points
-from dpveil.faces.geometry.head_frame import HeadFrame
-from dpveil.faces.geometry.head_picture import View
+
+if TYPE_CHECKING:
+    from dpveil.faces.geometry.head_picture import View
 
 SIZES: Final = range(64, 1025)  # possible sides of a picture in pixels
 MOST_PICTURES: Final = 1 << 14
@@ -86,6 +86,10 @@ class HeadGallery(TrainedFile):
         return view
 
     def _decoded(self, row: int, *, mirrored: bool) -> View:
+        from dpveil.faces.geometry.align import FIVE, of_points
+        from dpveil.faces.geometry.head_frame import HeadFrame
+        from dpveil.faces.geometry.head_picture import View
+
         files = (np.frombuffer(data, np.uint8) for data in (self.pictures[row], self.masks[row]))
         picture, mask = (cv2.imdecode(file, cv2.IMREAD_UNCHANGED) for file in files)
         if picture is None or mask is None or picture.shape != (self.size, self.size, 4) or mask.ndim != 3:

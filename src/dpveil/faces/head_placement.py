@@ -14,16 +14,14 @@ from dpveil.core.notes import Note
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, hidden_pixels
 from dpveil.errors import RegionError, UsageError
-from dpveil.faces.geometry import Placed, place
 from dpveil.faces.geometry.cell import Cell, given_box
 from dpveil.faces.geometry.membrane import lab_of, near_skin, skin_centre
-from dpveil.faces.geometry.parallel import map_in_threads
-from dpveil.faces.geometry.place import FOUND
+from dpveil.faces.geometry.place import FOUND, Placed, place
 from dpveil.faces.geometry.protection import INSETS, PROTECT_BOX, PROTECT_FACE, PROTECT_HEAD, TURNED, inset
 from dpveil.faces.paint_faces import paint_faces
 from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.noise.bits import BitSource
-from dpveil.opencv import cv2
+from dpveil.opencv import cv2, map_in_threads
 from dpveil.regions.chroma import SURROUNDINGS, chroma_beside, recolour
 from dpveil.regions.finder import reading_order
 from dpveil.regions.growth import grow, kept_zone

@@ -33,12 +33,12 @@ from dpveil.faces.attribute_budgets import (
 from dpveil.faces.attribute_model import CROP_SIDE, VALUES, AttributeModel
 from dpveil.faces.attributes_method import READER
 from dpveil.faces.base import Crops, FaceMethod
-from dpveil.faces.geometry import Frame
-from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
+from dpveil.faces.geometry.align import Frame
 from dpveil.mechanisms.latent import LatentMechanism
 from dpveil.mechanisms.latent.base import LIKELY, SNAPPED
 from dpveil.mechanisms.latent.mixtures import likely_in
 from dpveil.mechanisms.latent.posterior import Allocation, likely
+from dpveil.mechanisms.rank_choice import RandomisedResponse
 from dpveil.noise.bits import BitSource, check_bits
 
 DEFAULT_MECHANISMS: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}

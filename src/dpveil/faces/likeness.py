@@ -29,7 +29,6 @@ OTHER: Final = 0.75
 docs, "Faces by likeness", has the rates of errors."""
 LINKED: Final = 0.48
 """Distance from the mean of a person's embeddings up to which a face is that person's; as above."""
-LINK_NOTE: Final = "linked: which faces of this run are of one person is not hidden"
 SMALLEST: Final = 48  # faces with fewer pixels on the shorter side of their boxes are doubtful
 Embeddings = Float64[np.ndarray, "n 128"]
 CACHE: Final[WeakKeyDictionary[Photo, dict[Box, Embeddings | None]]] = WeakKeyDictionary()

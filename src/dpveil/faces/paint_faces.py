@@ -23,14 +23,13 @@ from dpveil.faces.geometry.head_picture import View, step
 from dpveil.faces.geometry.landmarks import BOX_TO_FACE
 from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.membrane import DARK, TINT, levels_of
-from dpveil.faces.geometry.parallel import map_in_threads
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import PROTECT_FACE, TURNED
 from dpveil.faces.geometry.seam import SEAM, continued_from_edge, fade_to_edge, shift_to_photo_levels
 from dpveil.faces.geometry.surroundings_seen import Around
 from dpveil.faces.geometry.tone import brought_to, patch_of
-from dpveil.faces.surroundings import SurroundingsNetwork
-from dpveil.opencv import cv2
+from dpveil.faces.surroundings_network import SurroundingsNetwork
+from dpveil.opencv import cv2, map_in_threads
 
 SIZE: Final = 1.15
 """Enlargement of a new face in its cell's frame: by eye, and by the distance of eyes in 46 photos."""

@@ -22,7 +22,6 @@ from dpveil import processes
 from dpveil.core.array_types import UInt8
 from dpveil.core.jpeg_blocks import TURNS, JpegBlocks
 from dpveil.core.photo import BlockGrid, Photo
-from dpveil.io.jpeg import keeps_blocks, read_blocks
 from dpveil.io.screening import check_pixels, format_name, jpeg_grid, screen
 from dpveil.io.unreadable import COPY_AGAIN, SAVE_ANEW, Refused, animation
 from dpveil.processes import Channel, Ended, Pool
@@ -234,6 +233,8 @@ class LazyBlocks:
 
     @cached_property
     def _blocks(self) -> JpegBlocks:
+        from dpveil.io.jpeg import read_blocks
+
         return read_blocks(self.data, self.layer, self.size, self.orientation)
 
     def __call__(self) -> JpegBlocks:
@@ -300,8 +301,11 @@ def _decode_here(data: bytes, max_pixels: int, background: int) -> Photo:
         levels, converted = load_levels(image, name, background)
         number = _orientation(image, notes)
         blocks = None
-        if isinstance(image, JpegFile) and APPLIED not in converted and keeps_blocks(image.layer, image.info):
-            blocks = LazyBlocks(data, image.layer, image.size, number)
+        if isinstance(image, JpegFile) and APPLIED not in converted:
+            from dpveil.io.jpeg import keeps_blocks
+
+            if keeps_blocks(image.layer, image.info):
+                blocks = LazyBlocks(data, image.layer, image.size, number)
     turn = TURNS[number]
     oriented = turn.there(levels)
     if grid is not None:  # from the coordinates of the stored picture to those of the upright one

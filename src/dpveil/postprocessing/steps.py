@@ -9,19 +9,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import cv2
 import numpy as np
 
 from dpveil.assets.file_reference import AssetField, Kind, Reference
 from dpveil.assets.model_cards import Card, CardWords
-from dpveil.assets.networks import Network
 from dpveil.assets.trained_files import Tensors, TrainedFile
 from dpveil.core.array_types import UInt8
 from dpveil.core.parameters import Between, Value, check_count
 from dpveil.core.rationals import Json, to_json
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
+
+if TYPE_CHECKING:
+    from dpveil.assets.networks import Network
 
 
 class Step(ABC):
@@ -187,6 +189,8 @@ class DenoiserNetwork(TrainedFile):
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
         """Return the network stored in a file; raises `ModelError` for one that does not fit."""
+        from dpveil.assets.networks import Network
+
         side = facts["side"]
         if side not in SIDES:
             raise ModelError(f"the network's picture is none of {SIDES[0]} to {SIDES[-1]} pixels")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar, Final
 
 import numpy as np
@@ -92,6 +93,9 @@ class Eyes(NonFaceFinder):
 
 
 OWN: Final = threading.local()  # a network of each thread
+
+
+irises: Final = partial(Eyes, iris=True)  # a row of `regions.spec`
 
 
 def middles(photo: Photo, box: Box) -> Float64[np.ndarray, "2 2"]:

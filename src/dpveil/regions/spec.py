@@ -14,10 +14,9 @@ from dpveil.core.certificate import OTHERS
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.core.region_origin import WHOLE
+from dpveil.core.registry import Table
 from dpveil.errors import InvalidParameter, NoRegion, UnknownName, suggestion
 from dpveil.io import FORMATS
-from dpveil.regions.eyes import Eyes
-from dpveil.regions.faces import Faces
 from dpveil.regions.finder import Finder, Order
 from dpveil.regions.given_regions import (
     OBJECTS,
@@ -28,8 +27,6 @@ from dpveil.regions.given_regions import (
     mask_of_array,
     mask_of_file,
 )
-from dpveil.regions.other_finders import Codes
-from dpveil.regions.text import Plates, Text
 
 
 @dataclass(frozen=True)
@@ -48,16 +45,19 @@ class Whole(Finder):
         return [Region.whole(photo)]
 
 
-NAMED_FINDERS: Final[dict[str, Finder]] = {
-    "whole": Whole(),
-    "faces": Faces(),
-    "text": Text(),
-    "plates": Plates(),
-    "codes": Codes(),
-    "eyes": Eyes(),
-    "irises": Eyes(iris=True),
-}
-"""Finders by their names on the command line."""
+NAMED_FINDERS: Final = Table(
+    "regions",
+    {
+        "whole": Whole,
+        "faces": "dpveil.regions.faces:Faces",
+        "text": "dpveil.regions.text:Text",
+        "plates": "dpveil.regions.text:Plates",
+        "codes": "dpveil.regions.other_finders:Codes",
+        "eyes": "dpveil.regions.eyes:Eyes",
+        "irises": "dpveil.regions.eyes:irises",
+    },
+)
+"""What makes the finders, by their names on the command line."""
 
 Spec = str | Path | Sequence[int] | np.ndarray | Box | Region | Finder
 """A name such as "whole", "x,y,w,h", four integers, a mask (file or array), or a ready-made object."""
@@ -180,7 +180,7 @@ def last_of(if_none: str | None) -> str | None:
 def _parse_text(text: str) -> Finder:
     name = text.strip()
     if name in NAMED_FINDERS:
-        return NAMED_FINDERS[name]
+        return NAMED_FINDERS[name]()  # type: ignore[no-any-return]
     if name == DETECTED:
         hint = "name its ONNX file with {model}"
         raise InvalidParameter("detector model", None, "is missing", hint=hint, arguments={"model": "model"})

@@ -21,7 +21,7 @@ from dpveil.accounting.meaning import (
 from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.rationals import Json, exact, show
 from dpveil.core.region_origin import FACE, LINKED
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, UsageError
 from dpveil.mechanisms.method import Method, Size
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.release.quote import Quote, quote_of_sizes
@@ -131,6 +131,14 @@ def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Ex
         raise InvalidParameter("method", given, "is not a ready-made method", hint=hint)
     check_size(height, width, channels)
     return explain_region(quote_of_sizes(method, [{"height": height, "width": width, "channels": channels}]))
+
+
+def explain_largest(quote: Quote | None) -> Explanation:
+    """Return what the guarantee of a quote's largest region means; raises `UsageError` without a quote."""
+    if quote is None:
+        raise UsageError("a copy promises nothing that could be explained")
+    areas = [region.box.w * region.box.h for region in quote.regions]
+    return explain_region(quote, areas.index(max(areas)))
 
 
 def explain_region(quote: Quote, index: int = 0) -> Explanation:

@@ -18,7 +18,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.rationals import Json
 from dpveil.core.region import Box, CoverageDigests, Region
 from dpveil.core.region_origin import BOX, FACE
-from dpveil.errors import BudgetRefused, InvalidParameter, NoRegion, RegionError, TooNear, UsageError
+from dpveil.errors import BudgetRefused, InvalidParameter, NoRegion, RegionError, TooNear
 from dpveil.io import Source, read
 from dpveil.mechanisms.method import Method, Placement
 from dpveil.noise.bits import BitSource, SecureBits, bits_kind, check_bits
@@ -29,7 +29,6 @@ from dpveil.regions.finder import Order
 from dpveil.regions.other_finders import ARGUMENTS, NOTHING_FOUND_HINT, NonFaceFinder
 from dpveil.regions.spec import JOIN, last_of, passes_over, split_choices
 from dpveil.release import words
-from dpveil.release.explain import Explanation, explain_region
 from dpveil.release.payment import Budget, check_payment, pay
 from dpveil.release.quote import NO_ACCOUNTANT, Quote, require_strength
 from dpveil.release.saving import Release
@@ -412,19 +411,13 @@ def _growth_notes(method: Method, asked: Sequence[Region], placed: Sequence[Regi
 MOST_PIXELS: Final = 2**31  # most pixels of a size that is explained
 
 
-def explain_largest(quote: Quote | None) -> Explanation:
-    """Return what the guarantee of a quote's largest region means; raises `UsageError` without a quote."""
-    if quote is None:
-        raise UsageError("a copy promises nothing that could be explained")
-    areas = [region.box.w * region.box.h for region in quote.regions]
-    return explain_region(quote, areas.index(max(areas)))
-
-
 def plan_json(plan: Plan, options: Mapping[str, str]) -> dict[str, Json]:
     """Return a plan as JSON: regions, guarantees, total, strength, warnings, and what the largest one means.
 
     `options` are the words for arguments, as in `DPVeilError.told`. A copy has no total and no `largest`.
     """
+    from dpveil.release.explain import explain_largest
+
     entries = zip(() if plan.quote is None else plan.quote.regions, plan.guarantees, strict=True)
     return {
         "regions": [{**region.to_json(), "guarantee": each.to_json()} for region, each in entries],

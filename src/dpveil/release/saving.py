@@ -34,18 +34,17 @@ from dpveil.io import (
     write_together,
 )
 from dpveil.io.exif import NO_TEXTS, check_texts
-from dpveil.io.jpeg import jpeg_file
 from dpveil.io.names import check_path, show_path
 from dpveil.io.screening import format_name
 from dpveil.io.unreadable import Refused
 from dpveil.io.writing import only_picture, sha256_of
-from dpveil.release.keys import SigningKey, signing_key
-from dpveil.release.payment import Payment
 
 if TYPE_CHECKING:
     import PIL.Image
 
-    from dpveil.release.marking import Marker
+    from dpveil.release.c2pa_manifests import Marker
+    from dpveil.release.keys import SigningKey
+    from dpveil.release.payment import Payment
 
 
 MORE: Final = "the image file holds more than a picture, or is not as dpveil writes it"
@@ -224,7 +223,11 @@ class Release:
     ) -> Certificate:
         """Write both files as `save` does, which returns paths; return the certificate, with its `output`."""
         target = Path(check_path(path, "give the name of a file, such as private.png"))
-        key = None if sign is None else signing_key(sign)
+        key = None
+        if sign is not None:
+            from dpveil.release.keys import signing_key
+
+            key = signing_key(sign)
         contents, certificate = self.encode_with_certificate(
             format_of(target), sign=key, mark=mark, metadata=metadata
         )
@@ -266,6 +269,8 @@ class Release:
         if self.blocks is None or format != "jpeg":
             contents = encode(self.image, format, texts)
         else:
+            from dpveil.io.jpeg import jpeg_file
+
             contents = jpeg_file(self.blocks.with_pixels(self.image), texts)
         certificate = stated()
         if mark is not None:

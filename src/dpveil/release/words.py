@@ -39,7 +39,6 @@ from dpveil.core.region_origin import (
 )
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
-from dpveil.mechanisms.pixel.common_practice import Fill
 from dpveil.regions.finder import Selection
 from dpveil.regions.given_regions import asked_box
 
@@ -171,7 +170,7 @@ def cautions(
     because calibrating for a size takes up to seconds.
     """
     notes = [*total_warnings(total)]
-    paid = [r for r in records if not isinstance(method.of_region(r), Fill)]
+    paid = [r for r in records if method.of_region(r) is method]  # nothing of objects beside faces is read
     pairs, (a, b) = first_overlap([record.box for record in paid])
     more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
     if pairs and not total.free:

@@ -25,11 +25,8 @@ from dpveil.io import FORMATS
 from dpveil.io.screening import format_name
 from dpveil.service import log
 from dpveil.service.budget import Budget
-from dpveil.service.guard import FAILURE, ActiveRequests, RequestLoad
-from dpveil.service.keys import Caller
-from dpveil.service.limits import MOST_NOTES, Limits
-from dpveil.service.media import FORMATS as MEDIA
-from dpveil.service.media import (
+from dpveil.service.documents_and_clips import FORMATS as MEDIA
+from dpveil.service.documents_and_clips import (
     certificate_of,
     contradictions_of,
     format_of_release,
@@ -37,6 +34,9 @@ from dpveil.service.media import (
     stated_file,
     work_folder,
 )
+from dpveil.service.guard import FAILURE, ActiveRequests, RequestLoad
+from dpveil.service.keys import Caller
+from dpveil.service.limits import MOST_NOTES, Limits
 from dpveil.service.metrics import Metrics
 from dpveil.service.problems import (
     Lost,

@@ -22,7 +22,7 @@ from dpveil.noise.backend import compile_now
 from dpveil.processes import MOST_JSON, Answering, Channel, answer, keep_freed_memory
 from dpveil.release.explain import explain
 from dpveil.release.plan import Plan, plan, plan_json, size_of
-from dpveil.service import media
+from dpveil.service import documents_and_clips
 from dpveil.service.limits import MOST_NOTES
 from dpveil.service.page import plan_details as page
 from dpveil.service.request_settings import COMMON, SEARCH, WORDS, Request
@@ -114,8 +114,8 @@ def _short(planned: Plan, told: dict[str, Json]) -> dict[str, Json]:
 
 def _release(told: dict[str, Any], contents: bytes) -> Iterator[Parts]:
     """Yield what is to be paid for, and how much room the release takes; then draw, and yield that."""
-    if media.format_of_release(contents):
-        yield from media.release_steps(told, contents)
+    if documents_and_clips.format_of_release(contents):
+        yield from documents_and_clips.release_steps(told, contents)
         return
     request, planned = _read_and_plan(told, contents)
     _check_memory(planned)

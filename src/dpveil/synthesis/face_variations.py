@@ -13,7 +13,6 @@ from typing import Final
 import numpy as np
 
 from dpveil.codecs.base import Codec, Crops
-from dpveil.codecs.network_codecs import EncoderDecoder, ellipse_mask
 from dpveil.codecs.statistics import Codes
 from dpveil.core.array_types import Float64, Int16, Int64, UInt8
 from dpveil.errors import InvalidParameter
@@ -153,9 +152,3 @@ class Simulator:
         """Return the points of crops, n × m, each computed alone."""
         points = [self.embed(crop) for crop in crops]
         return np.concatenate([*points, np.empty((0, self.codec.length), np.int16)])
-
-    def mask_crops(self, crops: Crops) -> Crops:
-        """Return crops as the codec can show them: grey beyond the public ellipse of codecs of networks."""
-        if not isinstance(self.codec, EncoderDecoder):
-            return crops
-        return np.where(ellipse_mask(self.codec.canvas[0])[..., None], crops, np.uint8(128))

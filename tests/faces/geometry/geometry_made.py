@@ -9,9 +9,9 @@ import numpy as np
 from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import Origin
 from dpveil.faces.drawn_face import CropFace, HeadFace, Released
-from dpveil.faces.geometry import Frame, Placed, Similarity
-from dpveil.faces.geometry.align import of_points
+from dpveil.faces.geometry.align import Frame, Similarity, of_points
 from dpveil.faces.geometry.cell import PITCHES, RATIO, ROLLS, Cell
+from dpveil.faces.geometry.place import Placed
 from dpveil_audit.faces.made_heads import made_heads
 
 EYES_OF_ASTRONAUT = np.array([[204.0, 102.5], [246.0, 104.5]])

@@ -10,8 +10,7 @@ from geometry_made import placed, textured
 
 from dpveil.core.region import Box
 from dpveil.faces.drawn_face import CropFace
-from dpveil.faces.geometry import Frame, Similarity
-from dpveil.faces.geometry.align import of_points
+from dpveil.faces.geometry.align import Frame, Similarity, of_points
 from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN
 from dpveil.faces.paint_faces import paint_faces

@@ -16,11 +16,11 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import FACE, Origin
 from dpveil.errors import RegionError
-from dpveil.faces.geometry import Landmarks, Similarity, place
-from dpveil.faces.geometry.align import of_points
+from dpveil.faces.geometry.align import Similarity, of_points
 from dpveil.faces.geometry.cell import PITCH, RATIO, ROLLS, SCALES, Cell, cell_of, side
 from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape, outline
-from dpveil.faces.geometry.landmarks import SEEN, Predictor, of_box
+from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Predictor, of_box
+from dpveil.faces.geometry.place import place
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Finder

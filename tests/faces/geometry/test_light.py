@@ -10,7 +10,7 @@ from geometry_made import placed
 
 from dpveil.core.region import Box
 from dpveil.faces.drawn_face import CropFace
-from dpveil.faces.geometry import Frame, Placed, Similarity
+from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.colour_match import match_of
 from dpveil.faces.geometry.grain import MOST_GRAIN, add_grain, match_sharpness
 from dpveil.faces.geometry.head_frame import HeadFrame, between
@@ -23,11 +23,12 @@ from dpveil.faces.geometry.membrane import (
     levels_of,
     rim_gain,
 )
+from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.surroundings_seen import OF_JAW, USUAL, Around
 from dpveil.faces.paint_faces import paint_faces
 
 if TYPE_CHECKING:
-    from dpveil.faces.surroundings import SurroundingsNetwork
+    from dpveil.faces.surroundings_network import SurroundingsNetwork
 
 SKIN, PALE, WALL, HAIR = (150, 105, 80), (200, 150, 125), (250, 252, 255), (25, 20, 18)
 BOX = Box(50, 40, 90, 120)

@@ -15,8 +15,9 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.drawn_face import CropFace
-from dpveil.faces.geometry import Frame, Placed
+from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.fill import fill
+from dpveil.faces.geometry.place import Placed
 from dpveil.faces.paint_faces import paint_faces
 from dpveil.regions.growth import grow
 

@@ -18,12 +18,11 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.core.region_origin import BOX, Origin
 from dpveil.errors import RegionError, UsageError
-from dpveil.faces.geometry import Frame, Landmarks, Predictor, place, pose_of
 from dpveil.faces.geometry import landmarks as landmarks_file
-from dpveil.faces.geometry.align import Similarity
+from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, HeadFrame, between, inside, outline, pixel_grid
-from dpveil.faces.geometry.landmarks import NetworkLandmarks
-from dpveil.faces.geometry.place import FOUND, check
+from dpveil.faces.geometry.landmarks import Landmarks, NetworkLandmarks, Predictor, pose_of
+from dpveil.faces.geometry.place import FOUND, check, place
 from dpveil.faces.geometry.protection import LARGER
 from dpveil.faces.head_gallery import default_heads
 from dpveil.faces.paint_faces import paint_faces

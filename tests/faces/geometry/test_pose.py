@@ -8,8 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from dpveil.faces.geometry import Landmarks, pose_of
-from dpveil.faces.geometry.landmarks import HEAD
+from dpveil.faces.geometry.landmarks import HEAD, Landmarks, pose_of
 
 ANGLES = list(itertools.product((-50, -20, 0, 35), (-25, 0, 20), (-30, 0, 15)))
 

@@ -10,9 +10,9 @@ from geometry_made import released, textured
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
-from dpveil.faces.geometry import place
-from dpveil.faces.geometry.parallel import map_in_threads
+from dpveil.faces.geometry.place import place
 from dpveil.faces.paint_faces import paint_faces
+from dpveil.opencv import map_in_threads
 
 FACES = (Box(20, 20, 40, 50), Box(150, 30, 60, 75), Box(300, 20, 50, 62))
 

@@ -15,9 +15,11 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.faces import Attributes, Gallery, head_placement
 from dpveil.faces.drawn_face import CropFace
-from dpveil.faces.geometry import Frame, Placed, head_picture, pose_of
+from dpveil.faces.geometry import head_picture
+from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.cell import Cell
-from dpveil.faces.geometry.landmarks import Landmarks
+from dpveil.faces.geometry.landmarks import Landmarks, pose_of
+from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.turn import yaw_of
 from dpveil.faces.paint_faces import paint_faces
 from dpveil.noise.bits import SeededBits

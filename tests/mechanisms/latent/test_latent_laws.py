@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.latent import BoxLaplace, BoxTruncatedLaplace, CroftMetric, Directional, PCABasis
 from dpveil.mechanisms.latent.base import STEPS
-from dpveil.mechanisms.latent.laplace import affordable
+from dpveil.mechanisms.latent.coordinate_noise import affordable
 from dpveil.mechanisms.latent.posterior import equal, optimal_gaussian, optimal_laplace, rational_shares
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.latent import AuditSpace

@@ -23,7 +23,7 @@ from dpveil.cli.run_report import print_report
 from dpveil.core.region import Box
 from dpveil.errors import BudgetRefused, ClipError, DPVeilError, OutputError, RegionError
 from dpveil.faces.attributes_method import Attributes
-from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.landmarks import Landmarks, Predictor
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, Fill

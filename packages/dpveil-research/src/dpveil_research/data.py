@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
+from dpveil.bench.dataset_layouts import items_of
 from dpveil.bench.items import Item
-from dpveil.bench.layouts import items_of
 from dpveil.bench.synthetic_photos import draw_items
 from dpveil.core.photo import Photo
 from dpveil.errors import UsageError

@@ -21,11 +21,10 @@ from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.drawn_face import HeadFace
 from dpveil.faces.embedding import LENGTH, embedder, of_crop
-from dpveil.faces.geometry import Frame
-from dpveil.faces.geometry.align import of_points
+from dpveil.faces.geometry.align import Frame, of_points
 from dpveil.faces.geometry.landmarks import predictor
 from dpveil.faces.head_gallery import default_heads
-from dpveil.faces.portrait import canonical, centred
+from dpveil.faces.portrait_placement import canonical, centred
 from dpveil_research.data import Dataset, levels, people_of
 from dpveil_train import TRAINERS
 from dpveil_train.crops import BATCH, photos

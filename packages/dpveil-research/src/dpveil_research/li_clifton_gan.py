@@ -22,7 +22,7 @@ from dpveil.assets.trained_files import default_path
 from dpveil.codecs import StoredCodec, load
 from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.face_gallery import FaceGallery
-from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.align import Frame
 from dpveil.mechanisms.latent import BoxLaplace
 from dpveil.metrics import psnr, ssim
 from dpveil.noise.bits import SeededBits

@@ -16,8 +16,8 @@ from dpveil.assets.trained_files import save
 from dpveil.core.rationals import Json
 from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.faces.attribute_model import CROP_SIDE, READ, AttributeModel, columns_of, features
-from dpveil.faces.geometry import Frame
-from dpveil.faces.portrait import centred
+from dpveil.faces.geometry.align import Frame
+from dpveil.faces.portrait_placement import centred
 from dpveil.noise.bits import SeededBits
 from dpveil_train.labelled import NO_MORE, HandLabels, Labelled, labelled_photos
 from dpveil_train.landmarks import Predictor68

@@ -17,7 +17,7 @@ from jaxtyping import Int64, UInt8
 from dpveil.codecs.base import Canvas, Crops
 from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, PhotoError
-from dpveil.faces.portrait import centred
+from dpveil.faces.portrait_placement import centred
 from dpveil.io import FORMATS, read, read_bytes
 from dpveil.io.names import show_path
 from dpveil.io.writing import write_error

@@ -24,7 +24,7 @@ from dpveil.assets.networks import Network
 from dpveil.codecs import GAN, Codec, Statistics
 from dpveil.codecs.network_codecs import CONDITIONS, EncoderDecoder, ellipse_mask
 from dpveil.core.rationals import Json
-from dpveil.mechanisms.latent.laplace import affordable
+from dpveil.mechanisms.latent.coordinate_noise import affordable
 from dpveil_train import networks
 from dpveil_train.codecs import likeness
 from dpveil_train.networks import NetworkOrder, export_onnx, halve_weights, held_out, train_network

@@ -12,8 +12,7 @@ from jaxtyping import Float64, UInt8
 from dpveil.codecs.base import Crops
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
-from dpveil.faces.geometry import Frame, Predictor
-from dpveil.faces.geometry.align import Points
+from dpveil.faces.geometry.align import Frame, Points
 from dpveil.faces.geometry.landmarks import (
     BOX,
     HEAD,
@@ -21,6 +20,7 @@ from dpveil.faces.geometry.landmarks import (
     SEEN,
     Landmarks,
     Pose,
+    Predictor,
     head_of,
     model_path,
 )

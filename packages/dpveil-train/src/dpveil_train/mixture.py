@@ -46,7 +46,7 @@ def train_mixture(
     factors = min(FACTORS, length - 1)
     mixture = fit_mixture(codes, components, factors, seed=seed, step=step).as_float32()
     card = replace(card, settings={**card.settings, "components": components, "factors": factors})
-    return Mixture(own.mean, own.components, mixture, own.statistics, own.canvas, card)
+    return Mixture(own.mean, own.components, own.statistics, own.canvas, card, mixture)
 
 
 def fit_mixture(

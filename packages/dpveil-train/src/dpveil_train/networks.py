@@ -28,7 +28,7 @@ from dpveil.assets.model_cards import Card
 from dpveil.assets.trained_files import save
 from dpveil.core.rationals import Json
 from dpveil.errors import DPVeilError, InvalidParameter, ModelError
-from dpveil.faces.portrait import centred
+from dpveil.faces.portrait_placement import centred
 from dpveil_train.labelled import Labelled, labelled_photos
 from dpveil_train.landmarks import Finder
 from dpveil_train.order import Order, Progress, Trained, refuse_none

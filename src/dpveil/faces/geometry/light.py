@@ -38,7 +38,7 @@ JAW: Final = 0.08
 """How much darker a rim is than the skin that goes on to it, as a logarithm: jaws turn from the light."""
 SHOULDER: Final = 190.0  # level from which on lightness is compressed
 if TYPE_CHECKING:
-    from dpveil.faces.surroundings import SurroundingsNetwork
+    from dpveil.faces.surroundings_network import SurroundingsNetwork
 Levels = Float32[np.ndarray, "_ _ 3"]
 Share = Float32[np.ndarray, "_ _"]
 

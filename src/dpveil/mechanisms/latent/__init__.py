@@ -7,14 +7,14 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.mechanisms.latent.base import CodeSpace, LatentMechanism
-    from dpveil.mechanisms.latent.directional import Directional
-    from dpveil.mechanisms.latent.laplace import (
+    from dpveil.mechanisms.latent.coordinate_noise import (
         BoxGaussian,
         BoxLaplace,
         BoxTruncatedLaplace,
         CroftMetric,
         PCABasis,
     )
+    from dpveil.mechanisms.latent.directional import Directional
 
 __all__ = [
     "BoxGaussian",

@@ -15,7 +15,6 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Between, Count, Probability
 from dpveil.core.rationals import Json, show
 from dpveil.mechanisms.pixel.base import PixelMethod, check_size, pixelise
-from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import BitSource
 
 GREY: Final = 127
@@ -69,6 +68,8 @@ class Snow(PixelMethod):
         return sqrt((1 - self.delta) * float(errors.mean()))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
+        from dpveil.noise.bernoulli import bernoulli
+
         height, width, channels = image.shape
         shown = bernoulli(self.delta, height * width, bits)
         pixels = np.ascontiguousarray(image).reshape(height * width, channels)

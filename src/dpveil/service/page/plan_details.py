@@ -20,11 +20,11 @@ from dpveil.core.region import Region
 from dpveil.core.region_origin import FACE
 from dpveil.errors import DPVeilError, RegionError, fill_words
 from dpveil.faces.attribute_model import CAUTION, VALUES
-from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.pixel.common_practice import Fill
+from dpveil.mechanisms.rank_choice import RandomisedResponse
 from dpveil.regions.given_regions import OBJECTS
-from dpveil.release.explain import CANDIDATES, percent_above
-from dpveil.release.plan import Plan, explain_largest, plan, plan_json
+from dpveil.release.explain import CANDIDATES, explain_largest, percent_above
+from dpveil.release.plan import Plan, plan, plan_json
 from dpveil.release.words import BOXES_ALONE, LOW_STRENGTH, few_pixels_warning, in_short, staying_note
 from dpveil.service.page.account import SIGNS, price_text
 from dpveil.service.request_settings import Request

@@ -82,7 +82,7 @@ def _words(text: str) -> dict[str, Any]:
     """Return a certificate in words; the first call imports what makes them, which takes a while."""
     from dpveil.release.quote import with_sentences
     from dpveil.release.words import in_short, quotation
-    from dpveil.service.media import certificate_of, details, format_of_certificate
+    from dpveil.service.documents_and_clips import certificate_of, details, format_of_certificate
     from dpveil.service.page.plan_details import licence_notes, warnings
 
     if kind := format_of_certificate(text):

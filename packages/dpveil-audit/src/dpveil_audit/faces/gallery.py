@@ -22,7 +22,7 @@ from dpveil.faces.attributes_method import HEADS, POSE
 from dpveil.faces.face_gallery import GALLERY
 from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.head_gallery import HeadGallery
-from dpveil.mechanisms.choice.rank_choice import RankChoice
+from dpveil.mechanisms.rank_choice import RankChoice
 from dpveil.noise.bits import BitSource
 from dpveil_audit import engine
 from dpveil_audit.divergence import Outcomes, ProductLaw

@@ -19,12 +19,13 @@ from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import FACE, WHOLE, Origin
 from dpveil.faces import Attributes, FaceMethod, head_placement
 from dpveil.faces.drawn_face import Released
-from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place
+from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.colour_match import match_of
-from dpveil.faces.geometry.landmarks import SEEN, of_box
+from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Predictor, of_box
+from dpveil.faces.geometry.place import Placed, place
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.head_placement import HeadPlacement, grown_to_blocks
-from dpveil.faces.portrait import Portrait
+from dpveil.faces.portrait_placement import Portrait
 from dpveil.mechanisms.method import Placement
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all

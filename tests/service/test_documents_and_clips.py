@@ -16,7 +16,7 @@ from service_client import service, upload
 
 import dpveil
 from dpveil.ledger import Ledger, Limit
-from dpveil.service import media
+from dpveil.service import documents_and_clips
 
 BOX = {"method": "fill", "level": 90, "regions": "8,8,16,16"}
 
@@ -41,7 +41,7 @@ def released(client: httpx.Client, contents: bytes, **settings: Any) -> dict[str
 def test_documents_and_clips_are_released_verify_and_leave_nothing(tmp_path: Path) -> None:
     pytest.importorskip("pypdfium2")
     pytest.importorskip("av")
-    place = media.IN_MEMORY
+    place = documents_and_clips.IN_MEMORY
     before = set(place.glob("dpveil-*"))
     clip = make_clip(tmp_path / "clip.mp4").read_bytes()
     with service() as (_, client):
@@ -69,7 +69,10 @@ def test_documents_and_clips_are_released_verify_and_leave_nothing(tmp_path: Pat
 def test_a_picture_is_one_whatever_its_first_bytes_hold() -> None:
     file = io.BytesIO()
     Image.new("RGB", (8, 8)).save(file, "JPEG", comment=b"%PDF-1.7")
-    assert [media.format_of_release(one) for one in (file.getvalue(), document())] == ["", "pdf"]
+    assert [documents_and_clips.format_of_release(one) for one in (file.getvalue(), document())] == [
+        "",
+        "pdf",
+    ]
 
 
 def test_no_ledger_pays_for_them(tmp_path: Path) -> None:
@@ -77,4 +80,4 @@ def test_no_ledger_pays_for_them(tmp_path: Path) -> None:
     with Ledger(url, create=True) as ledger, service(ledger=ledger) as (_, client):
         ledger.set_limit("album", Limit(kind="pure", epsilon=1))
         answer = client.post("/v1/releases", files=upload(document(), BOX, subject="album"))
-        assert (answer.status_code, media.UNPAID in answer.text) == (422, True)
+        assert (answer.status_code, documents_and_clips.UNPAID in answer.text) == (422, True)

@@ -19,9 +19,9 @@ from dpveil.core.certificate import Output, parse_certificate
 from dpveil.core.region import Box
 from dpveil.errors import DPVeilError, NoRegion, OutputError
 from dpveil.regions import Finder
-from dpveil.release import marking
+from dpveil.release import c2pa_manifests
+from dpveil.release.c2pa_manifests import Marker, source_type
 from dpveil.release.keys import SigningKey
-from dpveil.release.marking import Marker, source_type
 from records import record
 
 c2pa = pytest.importorskip("c2pa")
@@ -222,9 +222,9 @@ def test_marking_asks_no_network(tmp_path, marker):
     noised().save(tmp_path / "a.png", mark=marker)
     watching.clear()
     assert events == []
-    assert marking.SETTINGS["verify"] == {
+    assert c2pa_manifests.SETTINGS["verify"] == {
         "remote_manifest_fetch": False,
         "ocsp_fetch": False,
         "verify_after_sign": True,
     }
-    assert marking.SETTINGS["core"] == {"allowed_network_hosts": []}
+    assert c2pa_manifests.SETTINGS["core"] == {"allowed_network_hosts": []}

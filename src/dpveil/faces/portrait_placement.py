@@ -14,8 +14,7 @@ from dpveil.core.array_types import Float64
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces.drawn_face import HeadFace, portrait
-from dpveil.faces.geometry import Frame, Similarity
-from dpveil.faces.geometry.align import halvings, of_points
+from dpveil.faces.geometry.align import Frame, Similarity, halvings, of_points
 from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN, locator, of_box
 from dpveil.faces.geometry.place import check

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import cv2
 import numpy as np
 
 from dpveil.assets.file_reference import Kind
 from dpveil.assets.model_cards import Card, CardWords
-from dpveil.assets.networks import AHEAD, Network
 from dpveil.assets.trained_files import Tensors, TrainedFile
 from dpveil.core.array_types import Float32, UInt8
 from dpveil.core.rationals import Json
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import CAUTION, VALUES, columns_of
+
+if TYPE_CHECKING:
+    from dpveil.assets.networks import Network
 
 SIDE: Final = 96  # side of the downscaled picture that the network sees
 JOB: Final = "reads what is around a face"
@@ -81,6 +83,8 @@ class SurroundingsNetwork(TrainedFile):
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
         """Return the network stored in a file; raises `ModelError` for one that does not fit."""
+        from dpveil.assets.networks import AHEAD, Network
+
         values = {str(name): tuple(str(word) for word in words) for name, words in facts["values"]}
         if not values or any(VALUES.get(name) != words for name, words in values.items()):
             raise ModelError("the file's attributes are not those by which a face is chosen")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpveil.errors import InvalidParameter, NoiseError
-from dpveil.mechanisms.choice.rank_choice import RandomisedResponse, RankChoice, exp_of
+from dpveil.mechanisms.rank_choice import RandomisedResponse, RankChoice, exp_of
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.integer_matrix import log_above
 from dpveil_audit.distributions import finite_distribution
