@@ -122,6 +122,6 @@ def test_faces_are_numbered_as_they_are_placed(monkeypatch: pytest.MonkeyPatch) 
         orders.append((seen.image[line.slices] == GREY_FILL.level).all())
         return [*range(len(boxes))]
 
-    monkeypatch.setattr("dpveil.faces.base.by_cells", by_cells)
+    monkeypatch.setattr("dpveil.faces.head_placement.by_cells", by_cells)
     dpveil.plan(photo, "attributes", regions=[Faces(), Given(box=line, margin=0)], **DRAWN)
     assert orders == [True]

@@ -15,7 +15,7 @@ import dpveil
 from dpveil.cli import run
 from dpveil.core.region_origin import LINKED
 from dpveil.errors import InvalidParameter
-from dpveil.faces import attributes_method
+from dpveil.faces import likeness
 from dpveil.faces.attributes_method import Attributes
 from dpveil.faces.likeness import LINKED as NEAR
 from dpveil.faces.likeness import Links
@@ -50,7 +50,7 @@ def released(
     monkeypatch: pytest.MonkeyPatch, people: Sequence[Sequence[int | None]], seed: int = 0
 ) -> tuple[list[np.ndarray], Attributes]:
     """Release photos with two people each, whose embeddings are made up."""
-    monkeypatch.setattr(attributes_method, "embedding", lambda _, box: given.pop(0))
+    monkeypatch.setattr(likeness, "embedding", lambda _, box: given.pop(0))
     given = rows([who for both in people for who in both], seed)
     method = Attributes(link=True, gallery="heads", outside="none", placing="box")
     bits = dpveil.SeededBits(3)
@@ -71,7 +71,7 @@ def test_a_release_follows_from_the_partition_and_the_draw_alone(monkeypatch):
 
 
 def test_a_certificate_names_the_linkage_and_verifies(monkeypatch, tmp_path):
-    monkeypatch.setattr(attributes_method, "embedding", lambda _, box: None)
+    monkeypatch.setattr(likeness, "embedding", lambda _, box: None)
     method = Attributes(link=True, gallery="heads", outside="none", placing="box")
     image, _ = dpveil.obfuscate(photos(1)[0], method, regions=BOXES).save(tmp_path / "a.png")
     found = dpveil.verify(image)

@@ -57,14 +57,14 @@ WAYS: dict[str, list[dict[str, Any]]] = {
     "gallery": [{"epsilon": 8, "near": 5, "protect": "face"}, {"epsilon": 8}],
     "attributes": [{"attributes": "gender=4,age=2"}, {"attributes": "none"}],
 }
-"""At least one setting of every method; `latent` has one of each mechanism too."""
+"""Settings of methods; `latent` has one of each mechanism too, and a method without a row an ε of 1."""
 
 
 def settings() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every method of the table, and every latent mechanism, with parameters as certificates state them."""
     for name, method in METHODS.items():
         files = {key: value for key, value in FILES.items() if key in method.accepted_parameters()}
-        for way in WAYS[name]:
+        for way in WAYS.get(name, [{"epsilon": 1, **method.typical}]):
             yield name, files | way
         for mechanism, kind in LATENT.items() if name == "latent" else ():
             budget = {"rho": 2} if kind.kind == "zcdp" else {"epsilon": 300}

@@ -14,7 +14,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that puts another number of steps in the place of the 2^16 of latent mechanisms."""
 
     def put(steps: int) -> None:
-        for module in ("base", "laplace"):
+        for module in ("base", "coordinate_noise"):
             monkeypatch.setattr(f"dpveil.mechanisms.latent.{module}.STEPS", steps)
 
     return put

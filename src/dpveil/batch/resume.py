@@ -65,8 +65,8 @@ def find_finished(
     sha256 = "" if certificate.output is None else certificate.output.sha256
     if state.is_replaced(sha256, stamp):
         raise DPVeilError(
-            f"{show_path(task.source)} was replaced or changed since"
-            f" {show_path(output)} was released from it, or that is of another photo",
+            f"{show_path(output)} is a release of another photo,"
+            f" or of {show_path(task.source)} before it changed",
             hint=f"{released_again(choices)}, or choose another {{out}}",
             arguments=ARGUMENTS,
         )

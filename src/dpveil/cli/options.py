@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 import typer
 
 from dpveil.cli.command import Command
+from dpveil.core.registry import DETECTORS
 from dpveil.errors import InvalidParameter, UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -342,7 +343,8 @@ SEARCH: Final[Mapping[str, Any]] = {
         ),
     ],
     "detector": Annotated[
-        Text, typer.Option(metavar="NAME", help="centerface, or that of a plug-in. Default: centerface.")
+        Text,
+        typer.Option(metavar="NAME", help=f"{', '.join(DETECTORS.rows)}, or a plug-in. Default: the first."),
     ],
     "detector_model": Annotated[
         Path | None,

@@ -350,7 +350,7 @@ def costliest(promises: Sequence[Promise]) -> Promise | None:
 
 
 RESEARCH: Final = (
-    "licence: for non-commercial research only, as is a file that was used (-v names it); for any use,"
+    "licence: for non-commercial research only, as the faces of dpveil-faces are (-v); for any use,"
     " release with --gallery heads --outside none"
 )
 

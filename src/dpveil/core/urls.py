@@ -91,6 +91,8 @@ def place(text: str) -> Path:
     """
     if SECRET.match(text):
         raise UsageError("a URL has credentials in it", hint=f"leave them out and {CREDENTIALS}")
+    if not text.strip():
+        raise UsageError("a file or folder has an empty name", hint="a variable of the shell may be unset")
     found = SCHEME.fullmatch(text.strip(" "))
     if found is None:
         return Path(text)

@@ -30,7 +30,7 @@ class Numbers(Parameter[str | Iterable[int], tuple[int, ...]]):
 
     def check(self, value: object) -> tuple[int, ...]:
         """Return the numbers, sorted; raises `InvalidParameter` for any below 1."""
-        hint = 'the numbers that the preview shows, as the text "1,3" or a list [1, 3]'
+        hint = "write the numbers that the preview shows, such as 1,3"
         try:
             entries = [int(part) for part in value.split(",")] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
         except (TypeError, ValueError):

@@ -173,7 +173,7 @@ def cautions(
     paid = [r for r in records if method.of_region(r) is method]  # nothing of objects beside faces is read
     pairs, (a, b) = first_overlap([record.box for record in paid])
     more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
-    if pairs and not total.free:
+    if pairs and total.formal and not total.free:
         both = [r.origin.name for r in (paid[a], paid[b])]
         notes.append(OVERLAP.format(*both) + more)
     notes += traces(records)
@@ -365,6 +365,8 @@ def pure_noise(method: Method, height: int, width: int, channels: int) -> str:
     if wide <= SMALLER or "neighbourhood" not in {field.name for field in fields(method)}:  # type: ignore[arg-type]
         return f"{text}; a smaller neighbourhood, or a larger block or epsilon, means less"
     less = replace(method, neighbourhood=SMALLER).noise_scale(**size) or 0.0  # type: ignore[type-var]
+    if less >= scale:
+        return text
     digits = 0 if less >= 10 else 2
     return f"{text}; a neighbourhood of {SMALLER} pixels would have {less:,.{digits}f}, and promise less"
 
