@@ -151,14 +151,15 @@ def network() -> TextNetwork:
 
 
 def parts(length: int, side: int, overlap: int) -> list[tuple[int, int]]:
-    """Return the ends of equal parts of an axis, of at most `side` pixels, that overlap by `overlap`.
+    """Return the ends of equal parts of an axis, of at most `side` pixels, that overlap by `overlap` or more.
 
     >>> parts(100, 60, 10)
-    [(0, 60), (40, 100)]
+    [(0, 55), (45, 100)]
     """
     if length <= side:
         return [(0, length)]
     count = math.ceil((length - overlap) / (side - overlap))
+    side = math.ceil((length + (count - 1) * overlap) / count)
     starts = [round(n * (length - side) / (count - 1)) for n in range(count)]
     return [(start, start + side) for start in starts]
 

@@ -10,7 +10,7 @@ from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.regions.finder import Seen
 from dpveil.video.tracks import frame_search, live_track, tracker
 from dpveil.video.tracks.box_flow import continuations
-from dpveil.video.tracks.frame_search import TrackSettings
+from dpveil.video.tracks.frame_search import Memory, TrackSettings
 from dpveil.video.tracks.tracker import Found, find_tracks
 
 
@@ -181,6 +181,32 @@ def test_two_objects_that_pass_each_other_keep_their_tracks():
     for walk, track in zip((right, left), found.tracks, strict=True):
         assert uncut(track, 0, walk(0)) > 0.93
         assert uncut(track, 89, walk(89)) > 0.93
+
+
+def test_who_passes_behind_another_one_keeps_the_track(monkeypatch):
+    forwards = Memory.forwards
+
+    def carried_off(self, now, boxes):
+        """Flow follows whoever passes in front, and takes that for who is behind."""
+        places = forwards(self, now, boxes)
+        away = [(box - (4, 0, 4, 0), True, 0.0) for box in boxes]
+        behind = [15 < now.frame < 30 and box[2] - box[0] < 40 for box in boxes]
+        return [other if hidden else place for place, other, hidden in zip(places, away, behind, strict=True)]
+
+    monkeypatch.setattr(Memory, "forwards", carried_off)
+
+    def right(n):
+        return 5 + 4 * n, 60, 24, 30
+
+    def left(n):
+        return 205 - 4 * n, 50, 44, 56
+
+    def seen(n):
+        return of([left] if 15 <= n < 38 else [right, left])(n)
+
+    found = tracked(54, [right, left], seen, every=0.08)
+    assert [(track.last, track.end) for track in found.tracks] == [(53, "end")] * 2
+    assert min(uncut(found.tracks[0], n, right(n)) for n in (*range(15), *range(38, 54))) > 0.93
 
 
 def test_kinds_and_finders_are_apart():

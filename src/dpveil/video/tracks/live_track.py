@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -236,6 +236,8 @@ class LiveTrack:
     covered_at: Fraction = Fraction(-1)
     merges: Fraction | None = None
     """When the last of them was, and when they came to be `COVERED`."""
+    passes: bool = False
+    """Whether its motion took it behind another track since its last detection."""
     turn_asked: float = 0.0
     turn_known: Fraction | None = None
     """How far it was turned when its turn was looked for last, and when it was last found."""
@@ -276,10 +278,15 @@ class LiveTrack:
         for place, corrected in zip(self.loose, self._correct(box, before), strict=True):
             self.path.add(place.frame, corrected, place.turned)
         self.uncover()
-        self.doubles = []
+        self.doubles, self.passes = [], False
         self._move(self.found, here)
         self.loose, self.place, self.found = [], here, here
         self.score = score if self.score is None else max(self.score, score or 0.0)
+
+    def rejoin(self, box: Edges, score: float | None) -> None:
+        """Take a detection beyond another track, which was followed in its place: it went straight there."""
+        self.loose = [replace(place, sure=False) for place in self.loose]
+        self.find(box, score)
 
     def continue_at_border(self, box: Edges, score: float | None, before: Sequence[Place]) -> None:
         """Take a detection that the border cut less, as `find` does, and where it was before that too."""
@@ -376,6 +383,11 @@ class LiveTrack:
     def ahead(self) -> Edges:
         """Where the object is if its motion went on after it was not followed any more."""
         return self.place.box + np.tile(self.motion * min(self.seconds_lost, AHEAD), 2)
+
+    @property
+    def onward(self) -> Edges:
+        """Where the object is if its motion went on since it was last found."""
+        return self.found.box + np.tile(self.motion * float(self.place.seconds - self.found.seconds), 2)
 
     def has_left(self, width: int, height: int) -> bool:
         """Whether the object is out of the picture, or what is seen of it will be within `LEAVING`."""

@@ -80,6 +80,8 @@ people who pass each other overlap by less for all but a few frames."""
 HELD_SHARE: Final = 0.8
 """Share of a box that another one holds in searches in a row, from which both are the same object: a head in
 front of another one covers a part of it."""
+PASSED_SHARE: Final = 0.3
+"""Share of a box, where its motion took it, that another one holds: the one passes behind the other."""
 Pairs = Bool[np.ndarray, "n m"]
 
 
@@ -145,6 +147,7 @@ class Tracker:
         traces = [trace for trace in traces if trace not in gone]
         new = self._match(traces, [one for one in found if one.sure], now)
         new = self._continue(_missing(traces, now), new, now)
+        new = self._rejoin(_missing(traces, now), traces, new, now)
         edge = [one for one in new if cut(_edges(one)[None], *self._size).any()]
         back = self._match(gone, edge, now) if gone else edge
         new = [one for one in new if one not in edge or one in back]
@@ -182,6 +185,25 @@ class Tracker:
         for (i, j), places in zip(pairs, before, strict=True):
             box = complete_box(boxes[j], held[i], *self._size)
             traces[i].continue_at_border(box, found[j].score, places)
+        taken = {j for _, j in pairs}
+        return [one for j, one in enumerate(found) if j not in taken]
+
+    def _rejoin(
+        self, missing: list[LiveTrack], traces: list[LiveTrack], found: list[Seen], now: GreyFrame
+    ) -> list[Seen]:
+        """Give detections to tracks whose motion took them past others to there; return those of none.
+
+        Flow follows whoever passes in front, so that such a track is not where it was followed to.
+        """
+        passed = np.array([trace.box for trace in traces if trace.found.frame == now.frame]).reshape(-1, 4)
+        for trace in missing:
+            trace.passes |= bool((share(trace.onward[None], passed) >= PASSED_SHARE).any())
+        some = [trace for trace in missing if trace.passes]
+        boxes = np.array([_edges(one) for one in found]).reshape(-1, 4)
+        onward = np.array([trace.onward for trace in some]).reshape(-1, 4)
+        pairs = matches(onward, onward, np.zeros(len(some)), boxes, narrow=True)
+        for i, j in pairs:
+            some[i].rejoin(complete_box(boxes[j], onward[i], *self._size), found[j].score)
         taken = {j for _, j in pairs}
         return [one for j, one in enumerate(found) if j not in taken]
 
