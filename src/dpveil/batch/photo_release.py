@@ -22,9 +22,8 @@ from dpveil.core.certificate import Certificate
 from dpveil.errors import DPVeilError, LedgerError, NoRegion, OutputError
 from dpveil.io import make_folder
 from dpveil.io.reading import read_metadata
-from dpveil.release.payment import Budget, Payment
-from dpveil.release.plan import Plan, plan
-from dpveil.release.saving import Release, remove_leftovers
+from dpveil.release.plan import Budget, Plan, plan
+from dpveil.release.saving import Payment, Release, remove_leftovers
 
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
 """Errors that affect one output only; the next may still be written."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from dpveil.assets.file_reference import terms_of
 from dpveil.catalogue import build
@@ -21,7 +23,7 @@ from dpveil.core.region_origin import BOX, FACE
 from dpveil.errors import BudgetRefused, InvalidParameter, NoRegion, RegionError, TooNear
 from dpveil.io import Source, read
 from dpveil.mechanisms.method import Method, Placement
-from dpveil.noise.bits import BitSource, SecureBits, bits_kind, check_bits
+from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, bits_kind, check_bits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.chroma import keep_blocks
@@ -29,9 +31,8 @@ from dpveil.regions.finder import Order
 from dpveil.regions.other_finders import ARGUMENTS, NOTHING_FOUND_HINT, NonFaceFinder
 from dpveil.regions.spec import JOIN, last_of, passes_over, split_choices
 from dpveil.release import words
-from dpveil.release.payment import Budget, check_payment, pay
 from dpveil.release.quote import NO_ACCOUNTANT, Quote, require_strength
-from dpveil.release.saving import Release
+from dpveil.release.saving import Payment, Release
 
 DEFAULT_WITHOUT_FACES: Final = "fill"
 """The default method where nothing but text and the like is to be replaced: it costs nothing."""
@@ -318,7 +319,7 @@ def plan(
     made_by, finders = choose_method(method, regions, parameters)
     given = read(photo)
     check_if_none(if_none)
-    steps = tuple(parse_all(post_processing))
+    steps = tuple(parse_all(post_processing)) if post_processing else ()
     seen, order = made_by.search(given, finders)
     found, missing, passed = choose_regions(seen, finders, order, if_none)
     placement = place_all(made_by, given, found) if found else None
@@ -480,3 +481,78 @@ def obfuscate(
     )
     paying = {"ledger": ledger, "subject": subject, "key": key}
     return made.release(bits=bits, **paying, again=again, other_regions=other_regions)  # type: ignore[arg-type]
+
+
+class Budget(Protocol):
+    """What pays for releases, as `dpveil.ledger.Ledger`."""
+
+    def debit(
+        self,
+        subject: str,
+        guarantee: Guarantee,
+        key: str | bytes,
+        *,
+        again: bool = False,
+        covered: CoverageDigests | None = None,
+        other_regions: bool = False,
+    ) -> Payment:
+        """Debit a release for good, or raise `BudgetRefused`, `AlreadyPaid` or `LedgerError`.
+
+        On return the debit survives a loss of power, and bits may be drawn.
+        """
+
+
+def check_payment(
+    ledger: Budget | None,
+    subject: str | None,
+    key: str | bytes | None,
+    bits: BitSource,
+    *,
+    again: bool = False,
+    other_regions: bool = False,
+) -> None:
+    """Raise `InvalidParameter` unless these arguments of a release belong together.
+
+    With a ledger all bits but secure ones are refused: whoever knows a seed undoes the release, whatever was
+    paid, and of other sources nothing is known.
+    """
+    if ledger is None:
+        named = {"subject": subject is not None, "key": key is not None}
+        for name, given in {**named, "again": again, "other_regions": other_regions}.items():
+            if given:
+                raise InvalidParameter(name, None, "is given without a ledger", hint="give a ledger, too")
+        return
+    if not callable(getattr(ledger, "debit", None)):
+        hint = 'give an object with the method debit, such as dpveil.Ledger("sqlite:///budget.db")'
+        raise InvalidParameter("ledger", type(ledger).__name__, "is not a ledger", hint=hint)
+    if subject is None:
+        raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
+    if (kind := bits_kind(bits)) != SECURE:
+        reason = "is reproducible" if kind == SEEDED else "is not known to be secure"
+        problem = f"{reason}, and no budget pays for that"
+        raise InvalidParameter("bits", type(bits).__name__, problem, hint="leave out bits, or the ledger")
+
+
+def pay(
+    ledger: Budget,
+    subject: str | None,
+    key: str | bytes | None,
+    certificate: Certificate,
+    covered: CoverageDigests | None,
+    *,
+    again: bool = False,
+    other_regions: bool = False,
+) -> Payment:
+    """Debit the total of a certificate for good; on return, bits may be drawn.
+
+    `covered` is the photo and what is covered of it. Without a key, the work unit is the photo's content with
+    these settings, and every call draws it again; with one, only `again` does once it was stored.
+    """
+    total = certificate.composition
+    if subject is None or total is None or covered is None:
+        raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
+    if key is None:
+        settings = json.dumps(certificate.settings, sort_keys=True).encode()
+        # the photo's content and the settings, of which a ledger keeps an HMAC only
+        key, again = hashlib.sha256(hashlib.sha256(settings).digest() + covered.photo).digest(), True
+    return ledger.debit(subject, total, key, again=again, covered=covered, other_regions=other_regions)

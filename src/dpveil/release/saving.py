@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
@@ -44,13 +44,19 @@ if TYPE_CHECKING:
 
     from dpveil.release.c2pa_manifests import Marker
     from dpveil.release.keys import SigningKey
-    from dpveil.release.payment import Payment
 
 
 MORE: Final = "the image file holds more than a picture, or is not as dpveil writes it"
 NO_GREY: Final = frozenset({"webp"})  # formats that store a grey release with three equal channels
 
 Read = Callable[[int], bytes]  # returns bytes, at most so many; raises `Refused`
+
+
+class Payment(Protocol):
+    """A debit for one release, as `dpveil.ledger.Reservation` once it is committed."""
+
+    def stored(self, sha256: str) -> None:
+        """Note the SHA-256 of a file of the release, before that file gets its name."""
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ from dpveil.io.unreadable import Refused
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step
 from dpveil.postprocessing import step_from_certificate as stated_step
-from dpveil.release.payment import Payment as Debit
 from dpveil.release.quote import require_strength
+from dpveil.release.saving import Payment as Debit
 from dpveil.release.words import staying_note
 from dpveil.video import words
 from dpveil.video.certificate import ClipOutput, VideoCertificate
