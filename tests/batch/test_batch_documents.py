@@ -144,7 +144,7 @@ def test_a_document_is_all_of_its_pages_or_none() -> None:
     assert len(waiting) == 2
     other = PageSettings(dpi=100, pages=((1, 1), (3, 3)))
     changed = released(Path("mixed.tif"), scan=other, regions=[parse("8,8,4,4")])
-    assert ["replaced or changed" in str(entry.failure) for entry in changed.failed] == [True, True]
+    assert ["is a release of another photo, or of" in str(entry.failure) for entry in changed.failed] == [True, True]
     report = released(
         Path("mixed.tif"), scan=PageSettings(pages=((1, 1), (3, 3))), regions=[parse("8,8,4,4")]
     )
@@ -232,7 +232,7 @@ def test_a_document_is_never_mixed_with_another(scan: Path) -> None:
     report = released(scan, regions=[parse("whole")])
     assert [entry.status for entry in report.entries] == ["failed"] * 3
     scan.write_bytes(tiff([50, 100, 151]))
-    assert "replaced or changed" in str(released(scan).failed[0].failure)
+    assert "is a release of another photo, or of" in str(released(scan).failed[0].failure)
     assert OUT.read_bytes() == before
     assert counts(released(scan, scan=PageSettings(dpi=100), force=True)) == (3, 0, 0)
     assert b"[0 0 11.52 11.52]" in OUT.read_bytes()

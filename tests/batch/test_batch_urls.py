@@ -324,5 +324,5 @@ def test_a_photo_that_was_replaced_is_refused(store: Any) -> None:
     store.pipe_file("/bucket/in/a.png", picture(20))
     (failed,) = released().failed
     assert failed.failure is not None
-    assert "was replaced or changed since" in failed.failure.message
+    assert "is a release of another photo, or of" in failed.failure.message
     assert f"{OUT}/a.png" in failed.failure.message

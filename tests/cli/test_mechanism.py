@@ -92,7 +92,7 @@ def test_a_seed_repeats_and_is_not_for_publication(cli):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "Missing argument 'ANSWER'"),
+        ([], "Missing argument 'ANSWER...'"),
         ([*GEOMETRIC, "1.2.3"], "answer = '1.2.3' is not a finite number"),
         (["--mechanism", "geometry", *QUERY, "1"], "unknown mechanism 'geometry': did you mean 'geometric'?"),
         ([*GEOMETRIC[:4], *GEOMETRIC[6:], "1"], "sensitivity is missing: there is no default"),

@@ -134,7 +134,7 @@ def list_command(json: AsJson = False) -> int:
     context_settings={"ignore_unknown_options": True},  # answers below 0 look like options
 )
 def release_command(
-    answers: Annotated[list[str], typer.Argument(metavar="ANSWER", help="True answers, one or more.")],
+    answers: Annotated[list[str], typer.Argument(metavar="ANSWER...", help="True answers, one or more.")],
     mechanism: Name = None,
     range_: Allowed = None,
     gap: Gap = None,

@@ -68,7 +68,7 @@ MAY_NAME = "what was kept of captions and copyright may name people: read it bef
 Inputs = Annotated[
     list[Any],  # of Path: Typer would make a plain one of each
     typer.Argument(
-        metavar="INPUT",
+        metavar="INPUT...",
         parser=place,
         help="Photos, clips, PDF and multi-page TIFF files, WebDataset shards (.tar), Parquet files, and"
         " folders; photos, shards and Parquet files also by URL (s3://).",

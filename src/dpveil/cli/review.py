@@ -216,7 +216,8 @@ def write_review(parts: Sequence[Part | None], report: Report, path: Path, *, an
     articles = [ARTICLE + text for text in earlier.split(ARTICLE)[1:]]
     articles = [text for text in articles if _title(text) not in titles]  # what was released again
     problems = [part[2] for part in parts if part and part[2]]
-    problems += [f"{show_path(e.source)}: {e.failure.message}" for e in report.entries if e.failure]
+    failed = [(show_path(one.source), one.failure.message) for one in report.entries if one.failure]
+    problems += [text if name in text else f"{name}: {text}" for name, text in failed]
     notes = "".join(f"<li>{html.escape(say.escape_controls(text))}</li>" for text in problems)
     template = files("dpveil.cli").joinpath("review.html").read_text(encoding="utf-8")
     page = Template(template).substitute(

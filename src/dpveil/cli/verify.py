@@ -49,7 +49,9 @@ MOST_LINES: Final = 10  # most problems in one file that have a line
 def verify_command(
     outputs: Annotated[
         list[Path],
-        typer.Argument(metavar="OUTPUT", help="Releases, shards, PDF files, folders of them, or data sets."),
+        typer.Argument(
+            metavar="OUTPUT...", help="Releases, shards, PDF files, folders of them, or data sets."
+        ),
     ],
     at_least: AtLeast = None,
     trust: Trust = None,

@@ -145,7 +145,7 @@ class Verification:
         return (f"signed by {who}",) * bool(self.signer)
 
 
-RESEARCH_ONLY: Final = "for non-commercial research only, as its certificate says of a file that was used"
+RESEARCH_ONLY: Final = "licence: non-commercial research only"
 FORGED: Final = (
     "its signature is not one of this certificate by the key that it names: one of them was altered, or the"
     " certificate is forged"
