@@ -124,7 +124,7 @@ def test_a_photo_that_was_replaced_in_its_shard_is_refused(photos: Path) -> None
     shard("in/a.tar", [("0.jpg", picture(99))])
     report = released()
     assert counts(report) == (0, 0, 1)
-    assert "in/a.tar/0.jpg was replaced" in report.entries[0].to_json()["error"]
+    assert "in/a.tar/0.jpg before it changed" in report.entries[0].to_json()["error"]
     assert "out/a.tar/0.jpg" in report.entries[0].to_json()["error"]
     assert len(held()) == 8
     assert counts(released(force=True)) == (1, 0, 0)

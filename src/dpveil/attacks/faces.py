@@ -8,7 +8,6 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-import cv2
 import numpy as np
 
 from dpveil.assets.trained_files import default_path
@@ -23,6 +22,7 @@ from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.embedding import LENGTH
 from dpveil.faces.geometry.align import Frame, of_points
 from dpveil.faces.geometry.landmarks import predictor
+from dpveil.opencv import cv2
 
 HINT: Final = "give an ONNX file that takes 1 × 3 × 112 × 112 pixels, such as one of ArcFace"
 EXTRA: Final = "faces"  # the extra with the network and the detector

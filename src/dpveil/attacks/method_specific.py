@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-import cv2
 import numpy as np
 
 from dpveil.attacks.base import PIXELS, View
 from dpveil.attacks.patches import OUTSIDE, TOP, patch
 from dpveil.attacks.vectors import RASTER, VectorAttack, Vectors
 from dpveil.core.array_types import Bool, Float32
+from dpveil.opencv import cv2
 
 BLANK: Final = 0.05  # least share of pixels of Snow's grey that is taken for pixels that are not shown
 WIDEST: Final = 16.0

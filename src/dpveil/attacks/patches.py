@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import cv2
 import numpy as np
 
 from dpveil.attacks.base import Background, View
 from dpveil.core.array_types import Float64, UInt8
 from dpveil.core.region import Box
+from dpveil.opencv import cv2
 
 OUTSIDE: Final = 127  # level of what lies around a region within its box
 TOP: Final = 255.0

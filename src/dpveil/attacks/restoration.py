@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Final
 
-import cv2
 import numpy as np
 
 from dpveil.attacks.base import Background, View
@@ -15,6 +14,7 @@ from dpveil.attacks.patches import TOP, has_colour, largest_box, small
 from dpveil.attacks.preprocessing import Undo, Wrapped
 from dpveil.attacks.vectors import check_people
 from dpveil.core.array_types import Float64, Int64
+from dpveil.opencv import cv2
 from dpveil.postprocessing import opens, parse
 
 

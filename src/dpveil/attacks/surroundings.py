@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
-import cv2
 import numpy as np
 
 from dpveil.attacks.base import CONTEXT, PLACEMENT, Background, View
@@ -15,6 +14,7 @@ from dpveil.attacks.preprocessing import Undo, Wrapped
 from dpveil.attacks.vectors import VectorAttack, Vectors
 from dpveil.core.array_types import Bool, Float64, UInt8
 from dpveil.errors import InvalidParameter
+from dpveil.opencv import cv2
 
 PAINT: Final = 128  # the level of painted pixels
 

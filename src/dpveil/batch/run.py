@@ -17,8 +17,6 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
-import cv2
-
 from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.photo_release import PhotoReleaser
 from dpveil.batch.remote_output import WAITING, check_shared, is_whole
@@ -30,6 +28,7 @@ from dpveil.core.rationals import exact, show
 from dpveil.errors import BudgetExceeded, BudgetRefused, OutputError
 from dpveil.io.locking import hold_lock
 from dpveil.io.names import show_path
+from dpveil.opencv import cv2
 from dpveil.release.plan import Plan
 from dpveil.release.saving import Release
 

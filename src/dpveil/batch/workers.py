@@ -16,14 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import cv2
-
 from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.photo_release import PhotoReleaser
 from dpveil.batch.report import INTERRUPTED, RELEASED, UNSTARTED, Entry, Report, Untried
 from dpveil.batch.tasks import RunSettings, Task
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.mechanisms.method import Method
+from dpveil.opencv import cv2
 from dpveil.processes import Child, cores, keep_freed_memory
 from dpveil.release.saving import remove_leftovers
 from dpveil.release.words import FACES

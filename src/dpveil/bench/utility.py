@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Literal
 
-import cv2
 import numpy as np
 from scipy.special import softmax
 
@@ -23,6 +22,7 @@ from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.landmarks import Landmarks
 from dpveil.faces.geometry.place import place
 from dpveil.metrics import Measure, ms_ssim, psnr, ssim
+from dpveil.opencv import cv2
 
 Image = UInt8[np.ndarray, "h w c"]
 

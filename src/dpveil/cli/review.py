@@ -13,7 +13,6 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Final
 
-import cv2
 import numpy as np
 from PIL import Image
 
@@ -27,6 +26,7 @@ from dpveil.errors import InvalidParameter, UsageError
 from dpveil.io import write_together
 from dpveil.io.folders import real
 from dpveil.io.names import show_path
+from dpveil.opencv import cv2
 from dpveil.regions.tiling import downscale
 from dpveil.release.saving import Release
 from dpveil.release.words import passed_notes

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
-import cv2
 import numpy as np
 
 from dpveil.assets.file_reference import Kind
@@ -16,6 +15,7 @@ from dpveil.assets.trained_files import Tensors, TrainedFile
 from dpveil.core.array_types import Float32, Int8, Int64, UInt8
 from dpveil.core.rationals import Json
 from dpveil.errors import InvalidParameter, ModelError
+from dpveil.opencv import cv2
 
 CROP_SIDE: Final = 128  # side of a crop in pixels
 SMALL: Final = 64

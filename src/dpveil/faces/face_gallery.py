@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-import cv2
 import numpy as np
 
 from dpveil.assets.file_reference import Kind
@@ -19,6 +18,7 @@ from dpveil.errors import InvalidParameter, ModelError, PhotoError
 from dpveil.faces.attribute_model import VALUES, labelled
 from dpveil.faces.geometry.align import Frame
 from dpveil.io import read_bytes
+from dpveil.opencv import cv2
 
 if TYPE_CHECKING:
     from dpveil.faces.geometry.head_picture import View

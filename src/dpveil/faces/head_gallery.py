@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-import cv2
 import numpy as np
 
 from dpveil.assets.model_cards import Card, CardWords
@@ -16,6 +15,7 @@ from dpveil.core.array_types import Float32, Int8, Int64
 from dpveil.core.rationals import Json
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import labelled
+from dpveil.opencv import cv2
 
 if TYPE_CHECKING:
     from dpveil.faces.geometry.head_picture import View

@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Final, Self, cast
 
-import cv2
 import numpy as np
 
 from dpveil.assets.file_reference import AssetField, Reference
@@ -40,6 +39,7 @@ from dpveil.mechanisms.latent.mixtures import likely_in
 from dpveil.mechanisms.latent.posterior import Allocation, likely
 from dpveil.mechanisms.rank_choice import RandomisedResponse
 from dpveil.noise.bits import BitSource, check_bits
+from dpveil.opencv import cv2
 
 DEFAULT_MECHANISMS: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}
 """Default mechanism for each kind of guarantee."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Final
 
-import cv2
 import numpy as np
 
 from dpveil.core.array_types import Float64
@@ -22,6 +21,7 @@ from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.head_placement import LEAST_BOX_SIDE
 from dpveil.mechanisms.method import Image, Placement, Step
 from dpveil.noise.bits import BitSource
+from dpveil.opencv import cv2
 from dpveil.regions import Faces
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-import cv2
 import numpy as np
 
 from dpveil.assets.file_reference import Kind
@@ -17,6 +16,7 @@ from dpveil.core.array_types import Float32, UInt8
 from dpveil.core.rationals import Json
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import CAUTION, VALUES, columns_of
+from dpveil.opencv import cv2
 
 if TYPE_CHECKING:
     from dpveil.assets.networks import Network

@@ -15,7 +15,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, Final, Literal
 
-import cv2
 import numpy as np
 from PIL import Image
 from PIL.TiffImagePlugin import TiffImageFile
@@ -25,6 +24,7 @@ from dpveil.errors import DPVeilError, OutputError, UnknownName
 from dpveil.io.exif import EXIF_HEAD, NO_TEXTS, states_texts, with_exif
 from dpveil.io.locking import in_use, sole_writer
 from dpveil.io.names import FORMATS, show_path
+from dpveil.opencv import cv2
 
 JFIF: Final = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
 """The first bytes of a JPEG: JFIF 1.01, square pixels, no thumbnail."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import cv2
 import numpy as np
 
 from dpveil.metrics.mse import Image, check_pair, strips
+from dpveil.opencv import cv2
 
 WINDOW: Final = 7
 """Side in pixels of the square window over which means, variances and the covariance are taken."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-import cv2
 import numpy as np
 
 from dpveil.assets.file_reference import AssetField, Kind, Reference
@@ -21,6 +20,7 @@ from dpveil.core.array_types import UInt8
 from dpveil.core.parameters import Between, Value, check_count
 from dpveil.core.rationals import Json, to_json
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
+from dpveil.opencv import cv2
 
 if TYPE_CHECKING:
     from dpveil.assets.networks import Network

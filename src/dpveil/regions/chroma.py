@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import cv2
 import numpy as np
 
 from dpveil.core.array_types import Bool, Float32, UInt8
 from dpveil.core.jpeg_blocks import TO_YCC, JpegBlocks
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region, hidden_pixels
+from dpveil.opencv import cv2
 
 SURROUNDINGS: Final = 24  # how far around a region colours are looked for that go on there, in pixels
 NEAR: Final = ((3.0, 1.0), (10.0, 1e-2), (40.0, 1e-4))

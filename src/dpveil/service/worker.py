@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-import cv2
 import numpy as np
 
 from dpveil.catalogue import latent_mechanisms, methods
@@ -19,6 +18,7 @@ from dpveil.core.rationals import Json
 from dpveil.errors import DPVeilError, InvalidParameter, RegionError
 from dpveil.io import read
 from dpveil.noise.backend import compile_now
+from dpveil.opencv import cv2
 from dpveil.processes import MOST_JSON, Answering, Channel, answer, keep_freed_memory
 from dpveil.release.explain import explain
 from dpveil.release.plan import Plan, plan, plan_json, size_of

@@ -10,11 +10,11 @@ from fractions import Fraction
 from itertools import chain, islice
 from typing import Any, Final
 
-import cv2
 import numpy as np
 
 from dpveil.core.array_types import UInt8
 from dpveil.errors import ClipError, InvalidParameter
+from dpveil.opencv import cv2
 from dpveil.video.containers import (
     MATROSKA,
     MOV,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import ClassVar, Final
 
-import cv2
 import numpy as np
 
 from dpveil.core.array_types import UInt8
@@ -16,6 +15,7 @@ from dpveil.core.parameters import Between, Count, Probability
 from dpveil.core.rationals import Json, show
 from dpveil.mechanisms.pixel.base import PixelMethod, check_size, pixelise
 from dpveil.noise.bits import BitSource
+from dpveil.opencv import cv2
 
 GREY: Final = 127
 BAND: Final = 1 << 16  # values processed at once, so that they stay in the cache

@@ -9,7 +9,6 @@ from fractions import Fraction
 from math import sqrt
 from typing import ClassVar, Final
 
-import cv2
 import numpy as np
 
 from dpveil.accounting.compose import any_of
@@ -22,6 +21,7 @@ from dpveil.mechanisms.pixel.base import PixelMethod, check_size
 from dpveil.mechanisms.pixel.interpolation import interpolate
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import digit_tables, discrete_laplace
+from dpveil.opencv import cv2
 
 LEVELS: Final = 256
 BAND: Final = 1 << 22

@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-import cv2
 import numpy as np
 
 from dpveil.core.array_types import Bool, Float32, Int64, UInt8
 from dpveil.mechanisms.pixel import triangles as triangle_loops
 from dpveil.noise import backend
+from dpveil.opencv import cv2
 
 PLAIN_LEVEL: Final = 25
 """Table look-ups that take as long as painting one channel of one pixel by plain Python."""

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Final
 
-import cv2
 import numpy as np
 
 from dpveil.accounting.meaning import NONE, success_bound
@@ -22,6 +21,7 @@ from dpveil.errors import DPVeilError, RegionError, fill_words
 from dpveil.faces.attribute_model import CAUTION, VALUES
 from dpveil.mechanisms.pixel.common_practice import Fill
 from dpveil.mechanisms.rank_choice import RandomisedResponse
+from dpveil.opencv import cv2
 from dpveil.regions.given_regions import OBJECTS
 from dpveil.release.explain import CANDIDATES, explain_largest, percent_above
 from dpveil.release.plan import Plan, plan, plan_json
