@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from dpveil.mechanisms.scalar import ExplicitFair, Geometric
+from dpveil_audit.distributions import laplace_distribution
 from dpveil_audit.faces import gallery
-from dpveil_audit.scalar.case import INTACT, ScalarCase, exact_gate, released_law, table
+from dpveil_audit.pixel.case import extreme_images
+from dpveil_audit.scalar.case import INTACT, ScalarCase, exact_gate, one_sided, released_law, table
 from dpveil_audit.scalar.mutants import raised_weight
 
 
@@ -29,15 +31,18 @@ def test_an_unrepaired_matrix_dies_of_the_smallest_violation(excess):
     assert not broken(exact_gate(INTACT, case))
 
 
-def test_faces_by_hand():
+def test_laws_and_images_by_hand():
     half = Fraction(1, 2)
     assert gallery.by_rank((half, half / 2, half / 2), (5, 0, 5)) == (half / 2, half, half / 2)
-    first, last = gallery.flips(2, 1.0)  # the second is only given when it comes first and is taken
-    assert math.isclose(last, math.exp(-1) / 2)
-    assert math.isclose(first + last, 1)
+    first, middle, last = gallery.flips(3, 2.0)  # the last is given where it comes before the first
+    assert math.isclose(6 * last, math.exp(-2) * (3 - math.exp(-1)))
+    assert math.isclose(first + middle + last, 1)
     coins = [(half, half), (half / 2, 3 * half / 2)]
     assert gallery.independent_draws(coins)[0, 1] == Fraction(3, 8)
     assert gallery.single_draw(coins) == {(0, 0): half / 2, (0, 1): half / 2, (1, 0): 0, (1, 1): half}
+    whole, at = laplace_distribution(Fraction(2)), np.array([-1, 0])
+    assert np.isclose(one_sided(whole).survival(at)[1], np.divide(*whole.survival(at)[::-1]))
+    assert extreme_images((2, 3, 1), 1, 2)[:, :, 2].all(axis=1).any()  # one of them has a white last column
 
 
 def test_numbers_that_are_drawn_apart_cost_their_sum():

@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 import pytest
 
 import dpveil_audit as audit
+from dpveil.core.parameters import positive
 from dpveil.core.registry import FACES, LATENT, PIXEL, SCALAR
 from dpveil.mechanisms.latent.base import STEPS
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.pixel.base import cell_areas
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import SeededBits
-from dpveil_audit.engine import exact_gate
+from dpveil_audit.engine import Check, exact_gate
 from dpveil_audit.latent import SIDE
 from dpveil_audit.numbers import queries
 from dpveil_audit.pixel.case import Case
@@ -50,6 +51,8 @@ def test_every_method_and_mechanism_has_its_audit():
     for entry in (queries.AUDITS | learners()).values():
         settings = [case.settings for case in entry.level.exact]
         assert {one.get("relation") == "any-database" for one in settings} == {True, False}
+        [refused] = entry.findings(None, Check("exact", 1, lambda version: positive(0, "epsilon")))
+        assert (refused.gate, refused.passed) == ("exact", False)
 
 
 @pytest.mark.parametrize("name", audit.names())

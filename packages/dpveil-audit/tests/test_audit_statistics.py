@@ -11,10 +11,7 @@ from scipy import stats
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.noise.bits import SeededBits
-from dpveil_audit.distributions import (
-    finite_distribution,
-    laplace_distribution,
-)
+from dpveil_audit.distributions import finite_distribution, laplace_distribution
 from dpveil_audit.divergence import (
     Part,
     ProductLaw,
