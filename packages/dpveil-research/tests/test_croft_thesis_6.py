@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from made_codes import portrait
 from dpveil.assets.trained_files import default_path
 from dpveil.codecs import GAN, load
 from dpveil.codecs.network_codecs import CLEAR
+from dpveil.faces.attribute_model import VALUES
 from dpveil.noise.bits import SeededBits
 from dpveil_research.croft_thesis_6 import (
     PLAN,
@@ -29,6 +31,7 @@ from dpveil_research.croft_thesis_6 import (
     balanced,
     private,
 )
+from dpveil_research.embedding_attacks import Identified
 from dpveil_research.faces import seen
 
 TINY = replace(PLAN, people=7, photos=2, known=1, draws=2, epsilons=(100, 1000), groups=(2, 3, 4))
@@ -133,6 +136,18 @@ def test_the_strongest_attacker_is_reported_with_what_is_kept() -> None:
     np.testing.assert_allclose(found.by_person["ssim"], 1)
     best = max(one.rate for one in measures.attacks(faces).values())
     assert found.by_person["named"].mean() == pytest.approx(best)
+
+
+def test_what_is_kept_is_the_mean_of_a_persons_releases(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = np.arange(14) % 4 < 2  # draws of seven people: a person is named in one of two
+    monkeypatch.setattr(Measures, "attacks", lambda self, one: {"only": Identified(right, ("",) * 14, 0.1)})
+    woman = VALUES["gender"].index("female")
+    model = SimpleNamespace(read=lambda crops: {"gender": np.full(len(crops), woman)})
+    private_faces = next(one for one in releases() if one.method == PRIVATE)
+    found = Measures(scene(), embed=len, model=model).point(private_faces)  # type: ignore[arg-type]
+    two = right.reshape(2, 7).mean(axis=0)
+    np.testing.assert_array_equal(found.by_person["named"], two)
+    np.testing.assert_array_equal(found.by_person["gender"], FEMALE)
 
 
 # The page

@@ -102,8 +102,9 @@ def test_the_full_plan_is_the_thesis() -> None:
     for network, count in ((encoder, 7), (decoder, 6)):
         kinds = [type(layer) for layer in network.modules()]
         assert (kinds.count(torch.nn.BatchNorm2d), kinds.count(torch.nn.GroupNorm)) == (count, 0)
-    critic = Trainer(replace(FULL, length=8, widths=(8,) * 6, critic=(8,) * 5, hidden=16), *thin).critic
-    assert [head[0].in_features for head in critic.heads] == [8 * 4 * 4] * 3
+    small = Trainer(replace(FULL, length=8, widths=(8,) * 6, critic=(8,) * 5, hidden=16), *thin)
+    assert small.judge(alike := torch.rand(1, 3, 128, 128), alike)[1] == 0
+    assert [head[0].in_features for head in small.critic.heads] == [8 * 4 * 4] * 3
     assert (FULL.critic, FULL.hidden) == ((64, 128, 256, 512, 1024), 1024)
     assert (FULL.reconstruction, FULL.classes, FULL.critic_poses, FULL.poses) == (200, 1, 3, 30)
     assert (FULL.ratio, FULL.budgets, FULL.features, FULL.batch) == (1.3, (100, 1000), 0, 32)
