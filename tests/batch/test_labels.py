@@ -197,10 +197,10 @@ def test_keypoints_of_yolo_that_were_replaced_are_zeros() -> None:
 @pytest.mark.parametrize(("shape", "kept"), [("[2, 2]", "0 0 0.75 0.875"), (None, "0.2 0.25 0.75 0.875")])
 def test_a_yaml_tells_keypoints_without_visibility_from_a_polygon(shape: str | None, kept: str) -> None:
     path = yolo()
-    Path("labels/a.txt").write_text(f"0 {' '.join(BOX)} 0.2 0.25 0.75 0.875\n")
+    Path("labels/a.txt").write_text(f"\n0 {' '.join(BOX)} 0.2 0.25 0.75 0.875\n")
     if shape:
         Path("data.yaml").write_text(f"path: .\nkpt_shape: {shape}\n")
-    assert contents(run(path)[0])["a.txt"] == f"0 {' '.join(BOX)} {kept}\n"
+    assert contents(run(path)[0])["a.txt"] == f"\n0 {' '.join(BOX)} {kept}\n"
 
 
 @pytest.mark.parametrize("given", FORMATS)

@@ -17,6 +17,9 @@ from skimage import data
 
 import dpveil
 from dpveil.cli import review
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region
+from dpveil.core.region_origin import Origin
 from dpveil.release.plan import Plan
 
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
@@ -241,6 +244,18 @@ def test_the_page_shows_every_region_before_and_after(shell, photos):
     }
     assert np.allclose(sorted(levels["before"]), [40, 90], atol=2)
     assert min(levels["after"]) > 120
+
+
+def test_frames_have_the_numbers_of_regions_and_else_their_order():
+    photo, boxes = Photo(np.zeros((90, 200, 3), np.uint8)), [Box(10, 10, 60, 60), Box(110, 10, 60, 60)]
+    plain, first, other = (
+        review._draw_frames(
+            photo, [Region(box, origin=Origin(number=n)) for box, n in zip(boxes, numbers, strict=True)]
+        )
+        for numbers in ((None, None), (1, 2), (5, 2))
+    )
+    assert np.array_equal(plain, first)
+    assert not np.array_equal(first, other)
 
 
 def test_pages_of_a_document_are_shown_as_photos_are(shell, tmp_path):

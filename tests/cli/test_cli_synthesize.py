@@ -289,6 +289,7 @@ def test_a_dry_run_says_what_a_set_promises_and_costs(made, shell, tmp_path, bud
     assert (code, counted(shell)) == (0, (0, 0, 0))
     assert answer.splitlines()[0] == ("made: would be 5 pictures, (100, 1e-06)-DP, person: practically none")
     assert answer.splitlines()[1].startswith("neighbours    two sets of photos")
+    assert [line.startswith("not hidden    ") for line in answer.splitlines()[2:]] == [True] * 2
     assert lines_of(err, "note: 8 people", "price") == [
         "note: 8 people with 24 photos: each folder is a person, with the folders in it",
         "note: 8 people vote for 14 candidates in one round: 0.6 votes each on average, under noise with a"

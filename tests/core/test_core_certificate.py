@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from dpveil.accounting import compose
 from dpveil.core.certificate import Certificate, Output, parse_certificate
+from dpveil.core.envelope import malformed_error
 from dpveil.core.guarantee import Distance, Guarantee, Relation, Scope
 from dpveil.core.region import Box
-from dpveil.errors import INTACT, CertificateError
+from dpveil.errors import INTACT, CertificateError, InvalidParameter
 from records import record
 from strategies import certificates
 
@@ -225,3 +226,9 @@ def test_settings_hold_what_was_chosen_and_nothing_of_the_outcome():
     assert a.settings == b.settings
     assert a.settings != make(request=("whole",)).settings
     assert a.settings != make(bits="seeded").settings
+
+
+def test_only_short_values_of_a_malformed_certificate_are_told() -> None:
+    short, long = (malformed_error(InvalidParameter("age", "7" * n, "is odd")).message for n in (5, 5000))
+    assert short.endswith("its age is odd, and is '77777'")
+    assert long.endswith("its age is odd")

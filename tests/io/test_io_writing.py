@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import dpveil.io as dio
 from dpveil.errors import OutputError
 from dpveil.io import locking
+from dpveil.io.folders import private_digest
 from dpveil.release.saving import remove_leftovers
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  only new folders of our own
@@ -266,3 +267,12 @@ def test_folders(tmp_path, monkeypatch):
             dio.make_folder(tmp_path / name)
     with pytest.raises(OutputError, match="not a valid file name"):
         dio.make_folder("a\0b")
+
+
+def test_a_secret_digest_keeps_one_key_and_no_other_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    first, again, other = (private_digest(data) for data in (b"a", b"a", b"b"))
+    assert first == again != other
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["digest.key"]

@@ -99,6 +99,8 @@ def test_epsilon_and_delta_take_the_largest_rho_that_the_conversion_accepts():
     assert (guarantee.kind, guarantee.epsilon, guarantee.delta) == ("approximate", 20, Fraction(1, 10**6))
     zcdp = DPPixGaussian(rho="0.5", block=16).guarantee(**FACE)
     assert (zcdp.kind, zcdp.rho, zcdp.epsilon, zcdp.delta) == ("zcdp", Fraction(1, 2), None, None)
+    with pytest.raises(NoiseError):
+        DPPixGaussian(rho="1e-12", block=4096).prepare(height=8192, width=8192, channels=3)
 
 
 @pytest.mark.parametrize(

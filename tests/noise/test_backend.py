@@ -46,3 +46,13 @@ def test_loops_that_make_arrays_are_refused(tmp_path, monkeypatch):
     loops = backend._compile((module(tmp_path, monkeypatch, "made", made),))
     with pytest.raises(numba.core.errors.NumbaError):
         loops.fill()
+
+
+def test_without_a_folder_for_its_cache_numba_compiles_all_the_same(monkeypatch):
+    def njit(signature, *, cache=False, **options):
+        if cache:
+            raise RuntimeError("no locator available")
+        return lambda function: (function, signature, options)
+
+    monkeypatch.setattr(numba, "njit", njit)
+    assert backend.jit("i8", fastmath=False)(len) == (len, "i8", {"nogil": True, "fastmath": False})

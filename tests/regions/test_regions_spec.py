@@ -15,6 +15,8 @@ from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import Origin
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.regions import growth
+from dpveil.regions.finder import Finder
+from dpveil.regions.spec import search
 from region_search import find
 
 
@@ -30,6 +32,16 @@ def save(mask: np.ndarray | Image.Image, path: Path, **options) -> Path:
 
 def boxes(found: tuple[Region, ...]) -> list[tuple[int, int, int, int]]:
     return [(r.box.x, r.box.y, r.box.w, r.box.h) for r in found]
+
+
+def test_what_a_finder_of_ones_own_found_stays_found(photo):
+    class Own(Finder):
+        description, data_dependent = "own", False
+
+        def __call__(self, photo):
+            return [Region(Box(1, 2, 3, 4), origin=Origin(found=True)), Region(Box(9, 2, 3, 4))]
+
+    assert [one.origin.found for one in search(photo, [Own()])[0]] == [True, False]
 
 
 def test_whole(photo):

@@ -16,6 +16,7 @@ import dpveil
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import LedgerError, OutputError
 from dpveil.ledger import Ledger, Limit
+from dpveil.service.budget import Budget
 from dpveil.service.keys import Keys
 from dpveil.service.schemas import PaidRelease, Plan
 from dpveil.service.store import KEPT
@@ -398,6 +399,7 @@ def test_a_plan_says_what_it_would_cost_and_whether_that_fits(priced_ledger: Any
         nobody = plan(settings(3)).json()
         assert nobody["cost"] == told["cost"]
         assert not {"left", "fits"} & set(nobody), "nobody is named"
+        assert Budget(priced_ledger).account(None, None, "key") == {}
         unlimited = plan(settings(3), subject="nobody").json()
         assert (unlimited["left"], unlimited["fits"]) == ({"limits": [], "complete": True}, False)
         faceless = {"method": "fill", "regions": "faces", "if_none": "copy"}

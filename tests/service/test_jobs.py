@@ -16,6 +16,7 @@ import service_client
 from service_client import SETTINGS, photo, release, service, upload
 
 from dpveil.ledger import Ledger, Limit
+from dpveil.service import log
 from dpveil.service.jobs import Jobs
 from dpveil.service.limits import Limits
 
@@ -139,10 +140,13 @@ def test_a_job_that_is_deleted_while_it_is_planned_leaves_nothing(both: Any, tmp
     assert (store.used, store._room, store.unfinished_ids()) == (0, 0, [])
 
 
-def test_a_worker_that_ends_between_its_answers_is_replaced(both: Any) -> None:
+def test_a_worker_that_ends_between_its_answers_is_replaced(both: Any, monkeypatch: Any) -> None:
+    logged: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr(log, "write", lambda event, **told: logged.append((event, told)))
     before, store = replaced(both), both[0].jobs.store
     lost = "Lost" if both[0].jobs.budget.ledger else "WorkerEnded"
     assert post(both, draw="end").json()["type"] == f"urn:dpveil:error:{lost}"
+    assert [told["kind"] for event, told in logged if event == "failed"] == [lost]
     assert replaced(both) == before + 1
     assert (store._room, store.unfinished_ids()) == (0, [])
     assert post(both).status_code == 201

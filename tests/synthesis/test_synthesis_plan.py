@@ -293,6 +293,13 @@ def test_the_same_bits_give_the_same_set(simulator):
     assert [len(votes) for votes in one.votes] == [long.chosen] * 3
 
 
+def test_variations_turn_about_the_centre(simulator, monkeypatch):
+    monkeypatch.setattr(Simulator, "_centre", np.arange(float(simulator.codec.length)))
+    codes, fresh = (simulator.draw(3, SeededBits(seed)) for seed in (1, 2))
+    for angle, wanted in ((0.0, codes), (math.pi / 2, fresh)):
+        assert np.allclose(simulator.vary(codes, angle, SeededBits(2)), wanted)
+
+
 def test_a_set_is_nearer_to_the_photos_than_to_others(simulator):
     """The middle of 40 pictures lies towards the photos: by chance below 1e-9 in 2 of 12 coordinates."""
     photos, others = points(simulator, 1), points(simulator, -1)

@@ -323,7 +323,7 @@ class Yolo(Voc):
         width, height = release.size
         # Where no .yaml tells, keypoints are told from a polygon by their visibilities, 0, 1 or 2 each
         seen = len(values) % 3 == 2 and all(float(flag) in (0, 1, 2) for flag in values[7::3])
-        each = self.each or (3 if seen else len(values))
+        each = self.each or (3 if seen else max(1, len(values)))
         shown = values[:5]
         for at in range(5, len(values), each):
             point = values[at : at + each]

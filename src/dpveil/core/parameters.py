@@ -30,14 +30,13 @@ class Parameter(Generic[In, Out]):
     `hint` says what to write where the value is missing; without it, `MISSING_HINTS` is asked by name.
     """
 
-    hint: str = ""
     metavar: str = "FILE"
     """The placeholder of the value in a table of options; empty for a flag."""
 
     def __init__(self, *, optional: bool = False, default: Any = None, hint: str = "") -> None:
         self.optional = optional
         self.default = default
-        self.hint = hint or type(self).hint
+        self.hint = hint
         self.name = "parameter"
 
     def __set_name__(self, owner: type, name: str) -> None:

@@ -10,7 +10,7 @@ from geometry_made import placed, textured
 
 from dpveil.core.region import Box
 from dpveil.faces.drawn_face import CropFace
-from dpveil.faces.geometry.align import Frame, Similarity, of_points
+from dpveil.faces.geometry.align import Frame, Similarity, halvings, of_points
 from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN
 from dpveil.faces.paint_faces import paint_faces
@@ -101,3 +101,9 @@ def test_points_are_aligned_and_frames_convert():
     assert np.abs(noisy.to(found) - Frame().points()).max() < 1
     other = between(made, Frame(), SEEN)
     assert other.to(found) == pytest.approx(SEEN.points(), abs=1e-9)
+
+
+def test_an_image_pyramid_ends_before_its_shorter_side_has_64_pixels() -> None:
+    for tall, wide in ((300, 1100), (1100, 300)):
+        shapes = [level.shape[:2] for level in halvings(np.zeros((tall, wide, 3), np.uint8))]
+        assert shapes == [(tall, wide), (tall // 2, wide // 2), (tall // 4, wide // 4)]

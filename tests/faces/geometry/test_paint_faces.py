@@ -15,11 +15,22 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.drawn_face import CropFace
-from dpveil.faces.geometry.align import Frame
+from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.place import Placed
-from dpveil.faces.paint_faces import paint_faces
+from dpveil.faces.paint_faces import NECK, _column, paint_faces
 from dpveil.regions.growth import grow
+
+
+def test_the_neck_is_narrower_than_the_head_and_ends() -> None:
+    """In a frame of 1000 pixels a side, whose centre is the head's."""
+    seen = _column(Similarity(1 / 1000, 0.0, -0.5, -0.5), Box(0, 0, 1000, 1000))
+    chin, half, soft, end = (round(1000 * part) for part in NECK)
+    assert seen[: chin - soft].min() == 1
+    below = seen[chin + soft : chin + end] > 0.5
+    assert below[:, 500].all()
+    assert 2 * half - soft < below.sum(axis=1).max() < 2 * (half + soft)
+    assert not seen[chin + end + 2 :].any()
 
 
 def ellipse(height: int, width: int) -> np.ndarray:

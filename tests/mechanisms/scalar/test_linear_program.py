@@ -247,6 +247,14 @@ def test_a_large_query_of_a_small_budget_is_nearly_optimal_without_a_solver() ->
     assert best < found < best * 1.0002
 
 
+@pytest.mark.parametrize("size", range(2, 8))
+def test_a_smaller_diagonal_keeps_the_sums_and_the_promise(size: int) -> None:
+    best, rows = (fair_rows(size, Fraction(1, 2), spare) for spare in (0, 1 << 250))
+    assert len({sum(row) for row in rows}) == 1
+    assert private(np.array(rows, np.float64).T, 0.5)
+    assert rows[0][0] * sum(best[0]) < best[0][0] * sum(rows[0])
+
+
 def test_violations_of_a_solver_are_found_and_repaired() -> None:
     rng = np.random.default_rng(4)
     for fair in (False, True):
