@@ -268,6 +268,7 @@ def test_shares_and_groups(model):
         {"gender": int(g), "age": int(a), "perceived-race": 0} for g, a in zip(*labels.values(), strict=True)
     ]
     found = accuracy_metrics(model, features(crops), rows)
+    assert found["gender"] == shares(model.read(crops)["gender"] == labels["gender"])
     assert "male" in found["age by gender"]
     assert "asian" not in found["age by perceived-race"]
     assert accuracy_metrics(model, features(crops)[:0], []) == {}

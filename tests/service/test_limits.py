@@ -20,7 +20,7 @@ from dpveil.cli import run
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter, OutputError
 from dpveil.ledger import Ledger, Limit
-from dpveil.service.guard import Rates
+from dpveil.service.guard import Rates, RequestLoad, UploadMemory
 from dpveil.service.keys import KEY, LOCAL, Caller, Keys
 from dpveil.service.limits import MOST_PARALLEL, PARALLEL, Limits
 from dpveil.service.page.account import account_json, price_text, prices
@@ -377,3 +377,13 @@ def test_a_key_may_ask_so_often_a_minute() -> None:
     assert (refused.value.kind, refused.value.after) == ("TooMany", 2)
     rates.check(caller, 1.1)
     rates.check(Caller(number="2", name="y", subjects=None, rate=1), 1.1)
+
+
+def test_uploads_may_fill_their_memory_to_the_last_byte() -> None:
+    held = UploadMemory(10)
+    one, other = RequestLoad(held), RequestLoad(held)
+    one.add(10)
+    with pytest.raises(ServiceError):
+        other.add(1)
+    one.free()
+    assert (held.now, one.size) == (0, 0)

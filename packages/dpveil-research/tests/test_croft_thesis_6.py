@@ -73,6 +73,9 @@ def test_the_private_release_is_the_mechanism_and_a_decoder_that_is_told_the_gen
     codes = private(100).release(own.codec.encode(own.faces[women]), own.codec.statistics, bits=bits)
     np.testing.assert_array_equal(first[women], own.codec.render(codes, gender=CLEAR))
     assert (first[women] != own.codec.render(codes, gender=-CLEAR)).any()
+    men = np.flatnonzero(~own.female)
+    codes = private(100).release(own.codec.encode(own.faces[men]), own.codec.statistics, bits=bits)
+    np.testing.assert_array_equal(first[men], own.codec.render(codes, gender=-CLEAR))
 
 
 def test_heads_are_replaced_without_a_look_at_the_photos() -> None:

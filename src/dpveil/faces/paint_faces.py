@@ -348,10 +348,10 @@ def _in_front(part: Part, face: Share, box: Box) -> Share:
 
     There it is the face's outline, and near what is seen beside its own region what the network shows.
     """
-    if part.own is None:
-        return np.ones_like(face)
     mask = part.region.mask
-    hidden = np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8)
+    if part.own is None or mask is None:
+        return np.ones_like(face)
+    hidden = mask.astype(np.uint8)
     own, (x, y) = np.zeros_like(hidden), (part.own.box.x - box.x, part.own.box.y - box.y)
     own[y : y + part.own.box.h, x : x + part.own.box.w] = 1 if part.own.mask is None else part.own.mask
     wide = max(1.0, BEFORE * part.unit)

@@ -287,3 +287,14 @@ def test_the_method_reads_the_face_where_it_is(monkeypatch: pytest.MonkeyPatch) 
     assert found.exact == wanted
     assert found.pose != wanted
     assert found.region.origin.cell == found.cell.numbers
+
+
+@pytest.mark.parametrize("box", [Box(2, 3, 20, 10), Box(150, 20, 40, 9), Box(120, 150, 60, 40)])
+def test_a_shape_with_a_box_has_both(box: Box) -> None:
+    pose = Similarity(1 / 90, 0.2, -0.4, -0.6)
+    found, mask = HEAD.region(pose, 200, 200, box=box)  # type: ignore[misc]
+    alone, shape = HEAD.region(pose, 200, 200)  # type: ignore[misc]
+    wanted, seen = np.zeros((2, 200, 200), np.bool_)
+    seen[found.slices], wanted[alone.slices] = mask, shape
+    wanted[box.slices] = True
+    assert np.array_equal(seen, wanted)

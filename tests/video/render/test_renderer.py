@@ -17,7 +17,7 @@ from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.video.facts import Frame, Key, Track
 from dpveil.video.frame_renderer import Renderer, Shown, Surroundings, _groups, continue_background, show
 from dpveil.video.places import Scene
-from dpveil.video.track_draws import Layer, Light, paint
+from dpveil.video.track_draws import Layer, Light, light_change, paint
 
 needs_faces = pytest.mark.skipif(not installed_path("gallery"), reason="dpveil-faces is not installed")
 
@@ -206,3 +206,10 @@ def test_where_somebody_is_lost_his_place_is_replaced_and_no_face_is_shown() -> 
     assert alike == [frame >= 12 for frame in range(21)]
     hidden = scene.hidden_mask(20)
     assert (others[0].frame(frames(21)[20]) != image(20))[hidden].any(axis=1).mean() > 0.9
+
+
+def test_a_head_gets_lighter_with_what_is_below_it_and_darker_with_the_picture() -> None:
+    dim, bright = (Light(picture=level, below=level) for level in (100.0, 170.0))
+    assert light_change(dim, bright) > 0 > light_change(bright, dim)
+    dim, bright = (Light(picture=level, below=None) for level in (40.0, 160.0))
+    assert (light_change(dim, bright), light_change(bright, dim) < 0) == (0, True)
