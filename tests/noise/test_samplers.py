@@ -243,3 +243,12 @@ def test_plain_processes_load_the_kernels_once_they_have_earned_it(monkeypatch: 
     monkeypatch.setattr(backend._State, "done", 0)
     assert backend.kernels(backend.LOAD_COST) is None
     assert backend.kernels(1) is kernels
+
+
+@pytest.mark.parametrize("scale", [3, 100, 10**6])
+@pytest.mark.parametrize("chances", [(1e-9, 0.5), (1e-9, 0.999), (0.5,)])
+def test_quantiles_are_the_first_integers_of_their_chances(scale, chances):
+    wanted, law = np.array(chances), laplace_distribution(scale)
+    found = law.quantile(wanted)
+    assert (law.cdf(found) >= wanted).all()
+    assert (law.cdf(found - 1) < wanted).all()

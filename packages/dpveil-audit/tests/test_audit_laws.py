@@ -54,5 +54,5 @@ def test_numbers_that_are_drawn_apart_cost_their_sum():
 
     assert losses([0, 1, 3], [1, 1, 2]) == pytest.approx([1, 1], abs=1e-9)
     assert max(losses([0, 1, 3], [1, 1, 2])) <= 1
-    assert losses([0, 1, 3], [0, 1, 3]) == [0, 0]
-    assert losses([0, 1, 3], [0, 1]) == [math.inf, math.inf]
+    assert (losses([0, 1, 3], [0, 1, 3]), losses([0, 1, 3], [0, 1])) == ([0, 0], [math.inf, math.inf])
+    assert [ScalarCase(replace(mechanism, epsilon=epsilon)).length for epsilon in (2, "0.1")] == [1, 10]
