@@ -41,11 +41,12 @@ from dpveil.errors import (
     UsageError,
 )
 from dpveil.io import document
+from dpveil.io.unreadable import Refused
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPSVD, DPPix, Fill
 from dpveil.processes import Ended
 from dpveil.regions import Finder, parse
-from dpveil.release.document_certificate import parse_document
+from dpveil.release.document_certificate import MOST_PAGES, parse_document
 from dpveil.release.keys import SigningKey
 
 pytestmark = pytest.mark.usefixtures("elsewhere")
@@ -591,3 +592,11 @@ def test_what_is_no_pdf_is_none_whatever_its_certificate_says(scan: Path) -> Non
     )
     BESIDE.write_text(stated.to_text())
     assert {found.status for found in verify_inside(OUT)} == {"inconsistent"}
+
+
+def test_as_many_pages_as_a_document_may_have_can_be_chosen() -> None:
+    half = MOST_PAGES // 2
+    asked = PageSettings(pages=((1, half), (2 * half, 3 * half - 1)))
+    assert len(asked.page_numbers(3 * half)) == len(ALL.page_numbers(MOST_PAGES)) == MOST_PAGES
+    with pytest.raises(Refused):
+        ALL.page_numbers(MOST_PAGES + 1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.ssim import arithmetic, method, proposals
+from dpveil.mechanisms.pixel.ssim import arithmetic, method, proposals, weights
 from dpveil.mechanisms.pixel.ssim.arithmetic import (
     REDRAW,
     SHOWN,
@@ -104,6 +104,11 @@ def test_weights_beyond_the_farthest_are_decided_exactly(monkeypatch, plain):
     for module in (arithmetic, proposals):
         monkeypatch.setattr(module, "FARTHEST", 1.0)
     assert not fit(drawn([9, 240], 3, "5", "counts", 2_000), law_of([9, 240], 3, "5")).is_rejected
+
+
+def test_the_law_is_the_same_if_every_multiset_has_a_table(monkeypatch, plain):
+    monkeypatch.setattr(weights, "WORTH_A_TABLE", 0.0)
+    assert not fit(drawn([9, 240], 3, "5", "counts", 700), law_of([9, 240], 3, "5")).is_rejected
 
 
 def test_words_too_short_for_the_choices_are_refused():
