@@ -60,12 +60,8 @@ def test_documents_and_clips_are_released_verify_and_leave_nothing(tmp_path: Pat
             words = client.get(f"/page/releases/{told['id']}").json()
             assert (words["strength"], words["objections"]) == ("strong", [])
             assert words["quotation"]
-            assert kind == "pdf" or [text.split(":")[0] for text in words["covers"]] == [
-                "replaced",
-                "kept",
-                "lost",
-                "sound",
-            ]
+            covers = " ".join(text.split(":")[0] for text in words["covers"])
+            assert kind == "pdf" or covers == "replaced kept lost sound"
         answer = client.post("/v1/releases", files=upload(b"%PDF-1.7 no document", BOX))
         assert (answer.status_code, "dpveil-" in answer.text) == (422, False), "no path of the host is told"
         assert client.post("/v1/releases", files=upload(document(), regions="900,900,9,9")).status_code == 422

@@ -35,8 +35,7 @@ def test_laws_and_images_by_hand():
     half = Fraction(1, 2)
     assert gallery.by_rank((half, half / 2, half / 2), (5, 0, 5)) == (half / 2, half, half / 2)
     first, middle, last = gallery.flips(3, 2.0)  # the last is given where it comes before the first
-    assert math.isclose(6 * last, math.exp(-2) * (3 - math.exp(-1)))
-    assert math.isclose(first + middle + last, 1)
+    assert (6 * last, first + middle + last) == pytest.approx((math.exp(-2) * (3 - math.exp(-1)), 1))
     coins = [(half, half), (half / 2, 3 * half / 2)]
     assert gallery.independent_draws(coins)[0, 1] == Fraction(3, 8)
     assert gallery.single_draw(coins) == {(0, 0): half / 2, (0, 1): half / 2, (1, 0): 0, (1, 1): half}

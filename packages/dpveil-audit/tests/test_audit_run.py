@@ -58,8 +58,7 @@ def test_every_method_and_mechanism_has_its_audit():
 @pytest.mark.parametrize("name", audit.names())
 def test_the_first_setting_of_gates_that_compute_and_every_part_counts(name: str, monkeypatch: Any):
     entry, told, known = entries()[name], list[int](), documented_killers(name)
-    assert len({mutant.name for mutant in entry.mutants}) == len(entry.mutants)
-    assert entry.mutants or entry.note
+    assert len({mutant.name for mutant in entry.mutants}) == len(entry.mutants) >= (not entry.note)
     first = {check.gate: check for check in entry.checks(bits)[::-1] if check.gate != "fit"}
     monkeypatch.setattr(type(entry), "checks", lambda self, bits: [*first.values()])
     audited = entry.run(name, bits, lambda: told.append(1))
