@@ -145,7 +145,10 @@ def test_a_document_is_all_of_its_pages_or_none() -> None:
     assert len(waiting) == 2
     other = PageSettings(dpi=100, pages=((1, 1), (3, 3)))
     changed = released(Path("mixed.tif"), scan=other, regions=[parse("8,8,4,4")])
-    assert ["is a release of another photo, or of" in str(entry.failure) for entry in changed.failed] == [True, True]
+    assert ["is a release of another photo, or of" in str(entry.failure) for entry in changed.failed] == [
+        True,
+        True,
+    ]
     report = released(
         Path("mixed.tif"), scan=PageSettings(pages=((1, 1), (3, 3))), regions=[parse("8,8,4,4")]
     )
