@@ -147,7 +147,7 @@ async def release(
     new = False
     try:
         with jobs.under_way.count(caller):
-            order = await _order(request, parts, caller, share, idempotency_key)
+            order = await read_order(request, parts, caller, share, idempotency_key)
             result, new = await jobs.begin(order)
     finally:
         if not new:  # else whoever makes the release has the photo
@@ -161,9 +161,10 @@ async def release(
     return result_response(result, more, replayed=not new)
 
 
-async def _order(
+async def read_order(
     request: Request, parts: Parts, caller: Caller, share: RequestLoad, key: str | None
 ) -> Order:
+    """Return what a request asks for; `share` holds its upload."""
     sent = await receive(request, parts.jobs.limits, share)
     subject = sent.settings.pop("subject", None)
     if not isinstance(subject, str | None):
@@ -254,7 +255,7 @@ async def answer_plan(request: Request, parts: Parts, caller: Caller, do: str) -
     jobs, share = parts.jobs, RequestLoad(parts.held)
     try:
         with jobs.under_way.count(caller):
-            order = await _order(request, parts, caller, share, None)
+            order = await read_order(request, parts, caller, share, None)
             told = await jobs.ask(do, order.settings, order.photo)
     finally:
         share.free()

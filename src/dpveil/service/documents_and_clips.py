@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
@@ -22,6 +22,9 @@ from dpveil.service.request_settings import Request
 
 if TYPE_CHECKING:
     from dpveil.batch.report import Entry
+    from dpveil.batch.tasks import RunSettings, Task
+
+    Progress = Callable[[str, int, int], None]  # that of clips: a stage, how much is done, and of how much
 
 DOCUMENT: Final = "pdf"
 CLIP: Final = "mp4"
@@ -61,25 +64,43 @@ def read_progress(folder: Path) -> tuple[int, int] | None:
     return None
 
 
-def release_steps(told: dict[str, Any], contents: bytes) -> Iterator[tuple[Any, ...]]:
-    """Release a document or clip, and yield its total and then the release, as a photo's."""
-    if told["paid"]:
-        raise UsageError(UNPAID, hint="release it by dpveil obfuscate, which pays page by page")
-    kind, folder = format_of_release(contents), Path(told["folder"])
-    source, out = folder / f"original.{kind}", folder / f"release.{kind}"
-    source.write_bytes(contents)
+@contextmanager
+def original_file(told: dict[str, Any], contents: bytes) -> Iterator[tuple[Task, Progress]]:
+    """Have a document or clip as a file in its folder, and what notes there how much of it is done.
 
-    def progress(done: int, of: int) -> None:
+    Errors name no path. Where nobody waits any more, and the folder is gone, `UsageError` is raised.
+    """
+    from dpveil.batch.tasks import Task
+
+    kind, folder = format_of_release(contents), Path(told["folder"])
+    task = Task(folder / f"original.{kind}", folder / f"release.{kind}", f"release.{kind}")
+
+    def progress(_: str, done: int, of: int) -> None:
         (folder / PROGRESS).write_text(f"{done} {of}", encoding="ascii")
 
-    release = _release_document if kind == DOCUMENT else _release_clip
-    names = {str(source): NAMES[kind], str(out): "the release", str(folder): "its folder"}
     try:
-        notes = [_without_paths(note, names) for note in release(told, source, out, progress)]
+        task.source.write_bytes(contents)
+        yield task, progress
     except DPVeilError as error:
-        raise _error_of(
-            type(error), *(_without_paths(text, names) for text in (error.message, error.hint))
-        ) from None
+        texts = (_without_paths(text, task) for text in (error.message, error.hint))
+        raise _error_of(type(error), *texts) from None
+    except FileNotFoundError:
+        raise UsageError("nobody waits for this any more") from None
+
+
+def check_unpaid(*, paid: bool) -> None:
+    """Raise `UsageError` where a ledger pays, as it pays for photos alone."""
+    if paid:
+        raise UsageError(UNPAID, hint="release it by dpveil obfuscate, which pays page by page")
+
+
+def release_steps(told: dict[str, Any], contents: bytes) -> Iterator[tuple[Any, ...]]:
+    """Release a document or clip, and yield its total and then the release, as a photo's."""
+    check_unpaid(paid=told["paid"])
+    kind = format_of_release(contents)
+    with original_file(told, contents) as (task, progress):
+        release, out = _release_document if kind == DOCUMENT else _release_clip, task.output
+        notes = [_without_paths(note, task) for note in release(choices_of(told), task, progress)]
     text, made = certificate_path(out).read_bytes(), out.read_bytes()
     certificate = certificate_of(kind, text.decode())
     total = None if certificate.composition is None else certificate.composition.to_json()
@@ -146,7 +167,8 @@ def contradictions_of(certificate: Any) -> list[str]:
     return [text for page in getattr(certificate, "pages", ()) for text in contradictions(page.certificate)]
 
 
-def _choices(told: dict[str, Any]) -> Any:
+def choices_of(told: dict[str, Any]) -> RunSettings:
+    """Return the settings of a request as those of a run of the command line."""
     from dpveil.batch.tasks import RunSettings
 
     request = Request.of(told["settings"])
@@ -161,39 +183,34 @@ def _choices(told: dict[str, Any]) -> Any:
     )
 
 
-def _release_document(
-    told: dict[str, Any], source: Path, out: Path, progress: Callable[[int, int], None]
-) -> list[str]:
+def _release_document(choices: RunSettings, task: Task, progress: Progress) -> list[str]:
     from dpveil.batch.run import release_all
     from dpveil.batch.tasks import plan_tasks
 
-    tasks, done = plan_tasks([source], out), 0
+    tasks, done = plan_tasks([task.source], task.output), 0
 
     def step() -> None:
         nonlocal done
         done += 1
-        progress(done, len(tasks))
+        progress("", done, len(tasks))
 
-    report = release_all(tasks, _choices(told), step=step)
+    report = release_all(tasks, choices, step=step)
     for entry in report.entries:
         if entry.failure is not None:
             raise _error_of(entry.failure.kind, entry.failure.message, entry.failure.hint)
     return [*report.documents, *_notes(report.released)]
 
 
-def _release_clip(
-    told: dict[str, Any], source: Path, out: Path, progress: Callable[[int, int], None]
-) -> list[str]:
-    from dpveil.batch.tasks import Task
+def _release_clip(choices: RunSettings, task: Task, progress: Progress) -> list[str]:
     from dpveil.video.clip_in_batch import ClipRun
 
-    run = ClipRun(choices=_choices(told))
-    return _notes([run.release(Task(source, out, out.name), lambda stage, done, of: progress(done, of))])
+    return _notes([ClipRun(choices=choices).release(task, progress)])
 
 
-def _without_paths(text: str, names: Mapping[str, str]) -> str:
-    for path, name in names.items():
-        text = text.replace(path, name)
+def _without_paths(text: str, task: Task) -> str:
+    source, out = task.source, task.output
+    for path, name in ((source, NAMES[source.suffix[1:]]), (out, "the release"), (out.parent, "its folder")):
+        text = text.replace(str(path), name)
     return text
 
 

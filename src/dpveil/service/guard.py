@@ -19,7 +19,7 @@ from dpveil.service.answers import refusal_response
 from dpveil.service.keys import Caller
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
-from dpveil.service.page.files import PAGES, PATHS
+from dpveil.service.page.files import INDEX, PATHS
 from dpveil.service.problems import ServiceError, busy
 
 
@@ -152,7 +152,7 @@ class Guard:
             )
         mode = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
         # others may link to the page, and see nothing of it, but their pages could send a form here
-        if scope["path"] not in PAGES or (scope["method"], *mode) != ("GET", "navigate", "document"):
+        if scope["path"] != INDEX or (scope["method"], *mode) != ("GET", "navigate", "document"):
             try:
                 own = all(urlsplit(each).netloc.lower() == hosts[0] for each in headers.getlist("origin"))
             except ValueError:  # an origin is no address

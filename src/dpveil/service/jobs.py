@@ -111,11 +111,17 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._results = ThreadPoolExecutor(1, thread_name_prefix="results")
 
-    async def ask(self, do: str, settings: dict[str, Any], *photo: bytes) -> dict[str, Any]:
-        """Return a worker's answer to what draws nothing: methods, an explanation, a plan."""
-        told = {"do": do, "settings": settings, "pixels": self.limits.pixels}
+    async def ask(
+        self, do: str, settings: dict[str, Any], *photo: bytes, folder: Path | None = None
+    ) -> dict[str, Any]:
+        """Return a worker's answer to what draws nothing: methods, an explanation, a plan.
+
+        A document or clip has a `folder`.
+        """
+        told = {"do": do, "settings": settings, "pixels": self.limits.pixels, "folder": str(folder)}
+        seconds = self.limits.plan_seconds if folder is None else self.limits.media_seconds
         async with self.workers.worker() as worker:
-            answer, _ = await worker.ask(told, *photo, seconds=self.limits.plan_seconds)
+            answer, _ = await worker.ask(told, *photo, seconds=seconds)
         return answer
 
     async def begin(self, order: Order) -> tuple[Result, bool]:

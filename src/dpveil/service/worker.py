@@ -25,6 +25,7 @@ from dpveil.release.plan import Plan, plan, plan_json, size_of
 from dpveil.service import documents_and_clips
 from dpveil.service.limits import MOST_NOTES
 from dpveil.service.page import plan_details as page
+from dpveil.service.page.media_details import media_details
 from dpveil.service.request_settings import COMMON, SEARCH, WORDS, Request
 
 PR_SET_PDEATHSIG: Final = 1
@@ -79,6 +80,8 @@ def prepare(_: Any) -> Answering:
                 case "page-plan":
                     _, made = _read_and_plan(told, photo[0].tobytes())
                     return (_short(made, page.plan_details(made, told["settings"], SPOKEN)),)
+                case "page-media":
+                    return (media_details(told, photo[0].tobytes()),)
                 case _:
                     return ({},)  # it is ready
         except DPVeilError as error:

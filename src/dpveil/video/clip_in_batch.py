@@ -117,7 +117,7 @@ class ClipRun:
             name = show_path(task.output)  # which was derived from another, and could hit an original
             text = f"{name} has no certificate beside it, so it may be an original: it is not replaced"
             raise OutputError(text, hint="choose another {out}, or remove it", arguments=ARGUMENTS)
-        plan = self._plan(task, progress)
+        plan = self.plan(task, progress)
         if choices.dry:
             check_possible(plan, open_clip(task.source), container_for(task.output))
             return self._dry_entry(task, plan)
@@ -128,7 +128,7 @@ class ClipRun:
         self.see(task, plan)
         return entry
 
-    def _plan(self, task: Task, progress: Progress) -> VideoPlan:
+    def plan(self, task: Task, progress: Progress) -> VideoPlan:
         """Return the plan that a killed process has left of this clip and settings, or a new one."""
         source, choices = Source(task.source), self.choices
         container_of(source)  # raises for what is no clip

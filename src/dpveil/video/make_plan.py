@@ -33,6 +33,10 @@ Progress = Callable[[str, int, int], None]
 """Called with a stage, how many of its frames are done, and how many there are."""
 
 
+FOUND: Final[dict[object, tuple[list[str], Found]]] = {}
+"""What was found last, and the finders, by clip and search: several plans of one clip search it once."""
+
+
 def no_progress(stage: str, done: int, of: int) -> None:
     """Show no progress."""
 
@@ -141,7 +145,7 @@ def clip_tracks(
     if not searching:
         return Found(given)
     try:
-        found = find_tracks(clip.frames(), facts, searching, settings, step)
+        found = _found_tracks(clip, searching, settings, step)
     except NoRegion:
         if last is None:
             raise
@@ -151,6 +155,26 @@ def clip_tracks(
     more = len(given)
     tracks = (*given, *(replace(track, number=track.number + more) for track in found.tracks))
     return Found(tracks, found.cuts)
+
+
+def _found_tracks(
+    clip: Clip, finders: Sequence[Finder], settings: TrackSettings, step: Callable[[int], None]
+) -> Found:
+    facts = clip.facts
+    # who is to stay changes no track
+    every = [replace(each, only=(), exclude=()) if isinstance(each, Faces) else each for each in finders]
+    names, seen = (
+        [each.for_frames(facts.width, facts.height, LONG_SIDE).description for each in some]
+        for some in (finders, every)
+    )
+    key = facts.sha256, facts.steps, settings, *seen
+    if key not in FOUND:
+        found = find_tracks(clip.frames(), facts, finders, settings, step)
+        FOUND.clear()
+        FOUND[key] = names, found
+    before, found = FOUND[key]
+    named = dict(zip(before, names, strict=True))
+    return Found(tuple(replace(track, finder=named[track.finder]) for track in found.tracks), found.cuts)
 
 
 def _given_tracks(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -13,11 +14,11 @@ from dpveil.accounting.meaning import NONE, success_bound
 from dpveil.assets.file_reference import forbids_commerce, terms_of
 from dpveil.catalogue import build
 from dpveil.core.guarantee import Guarantee, count_noun, pixels
-from dpveil.core.notes import Aside, Note
+from dpveil.core.notes import Aside
 from dpveil.core.rationals import Json, show
 from dpveil.core.region import Region
 from dpveil.core.region_origin import FACE
-from dpveil.errors import DPVeilError, RegionError, fill_words
+from dpveil.errors import DPVeilError, RegionError
 from dpveil.faces.attribute_model import CAUTION, VALUES
 from dpveil.mechanisms.pixel.common_practice import Fill
 from dpveil.mechanisms.rank_choice import RandomisedResponse
@@ -31,31 +32,19 @@ from dpveil.service.request_settings import Request
 
 BUDGETS: Final = ("0.5", "1", "2", "4")
 """Budgets of one attribute that the page offers; beyond 4 there is little to gain (docs, "attributes")."""
-WAYS: Final[tuple[dict[str, Any], ...]] = (
-    {
-        "name": "faces",
-        "title": "Inner face only",
-        "words": "A synthetic face from the forehead to the chin. Hair, ears and neck stay.",
-        "settings": {"method": "attributes"},
-        "keeps": True,
-    },
-    {
-        "name": "heads",
-        "title": "Whole head",
-        "words": "A synthetic head with hair, ears and neck. It hides more.",
-        "settings": {"method": "attributes", "protect": "head"},
-        "keeps": True,
-    },
-    {
-        "name": "fill",
-        "title": "A grey box",
-        "words": "For faces, and for anything else that you frame.",
-        "settings": {"method": "fill", "level": 128},
-        "keeps": False,
-    },
+FOR_ANY_USE: Final = "A rendered face"
+WAYS: Final[tuple[tuple[str, str, str, dict[str, Json]], ...]] = (
+    ("faces", "Inner face only", "Forehead to chin: hair, ears and neck stay.", {}),
+    ("heads", "Whole head", "With hair, ears and neck: it hides more.", {"protect": "head"}),
+    (
+        "rendered",
+        FOR_ANY_USE,
+        "For any use, also in print: less like a photo.",
+        {"gallery": "heads", "outside": "none"},
+    ),
+    ("fill", "A grey box", "For faces, and anything else that you frame.", {"level": 128}),
 )
-
-
+"""What replaces a face: a name, what it is called, words about it, and settings of `fill` or `attributes`."""
 ALSO: Final = {
     "text": ("Text", "rapidocr"),
     "plates": ("Number plates", "rapidocr"),
@@ -69,18 +58,29 @@ def offers() -> dict[str, Json]:
     also: list[Json] = [
         {"name": name, "title": title} for name, (title, library) in ALSO.items() if find_spec(library)
     ]
-    ways: list[Json] = [way | {"attributes": _attributes(way)} for way in WAYS]
+    research = forbids_commerce(terms_of([build("attributes", {})]).values())
+    ways: list[Json] = [
+        {
+            "name": name,
+            "title": title,
+            "words": words,
+            "settings": {"method": "fill" if name == "fill" else "attributes", **more},
+            "keeps": name != "fill",
+            "attributes": [] if name == "fill" else _attributes(more),
+        }
+        for name, title, words, more in WAYS
+        if research or name != "rendered"
+    ]
     return {"ways": ways, "also": also, "caution": " ".join(CAUTION)}
 
 
-def _attributes(way: dict[str, Any]) -> list[Json]:
-    settings = {key: value for key, value in way["settings"].items() if key != "method"}
+def _attributes(settings: Mapping[str, Any]) -> list[Json]:
     told: list[Json] = []
-    for name, values in VALUES.items() if way["keeps"] else ():
+    for name, values in VALUES.items():
         responses = {e: RandomisedResponse(epsilon=e, values=len(values)) for e in BUDGETS}
         missing = ""
         try:
-            build("attributes", settings | {"attributes": f"{name}=1"})
+            build("attributes", {**settings, "attributes": f"{name}=1"})
         except DPVeilError as error:  # no model that reads it is installed
             missing = error.message
         budgets: list[Json] = [
@@ -96,6 +96,8 @@ ACTS: Final[Mapping[str, str]] = {
     "protect": "another choice under “Replace with”",
 }
 """What is done on the page in the place of a setting that a note names."""
+SETTING: Final = re.compile(rf'\b({"|".join(ACTS)})="[^"]*"')
+"""A setting with its value in the text of a note."""
 SAID: Final[Mapping[str, str]] = {
     LOW_STRENGTH["weak"]: (
         "Weak promise: whoever knows the two photos in question can tell in most cases which one was"
@@ -119,15 +121,20 @@ def warnings(sentences: Iterable[str], total: Guarantee | None) -> dict[str, lis
     m = None if total is None else total.relation.m
     few = {} if total is None or m is None else {few_pixels_warning(total): FEW.format(pixels(m))}
     for text in sentences:
-        said = fill_words(text.form, ACTS) if isinstance(text, Note) else text
+        said = SETTING.sub(lambda found: ACTS[found[1]], text)
         told["notes" if isinstance(text, Aside) else "warnings"].append({**SAID, **few}.get(said, said))
     return told
+
+
+OUT: Final = f"“{FOR_ANY_USE}” with nothing kept of it is for any use"
 
 
 def licence_notes(terms: Iterable[str]) -> list[str]:
     """Return a note if the terms of a trained file that was used forbid commerce."""
     research = forbids_commerce(terms)
-    return [Aside("licence: for non-commercial research only, as is a trained file that is used")] * research
+    return [
+        Aside(f"licence: for non-commercial research only, as is a trained file that is used; {OUT}")
+    ] * research
 
 
 KEPT: Final = "except"  # the setting that names the faces to be kept
@@ -197,20 +204,27 @@ def _box(region: Region) -> list[Json]:
 def _sentences(planned: Plan) -> dict[str, Json]:
     if planned.total is None or planned.quote is None:
         return {}
-    total = planned.total
-    shown = []
-    for record in planned.quote.regions:
-        method = planned.method.of_region(record)
-        shown.append(GREY if isinstance(method, Fill) else FACES.get(str(getattr(method, "protect", "")), ""))
-    sentence = explain_largest(planned.quote).sentence
-    if len(planned.regions) > 1:
-        sentence = (
-            f"Together: {planned.strength}. Of two candidates for all of them, equally likely before, nobody"
-            f" names the true one with more than {percent_above(success_bound(total, 2))}."
-        )
-    # The page says beside the promise who stays.
-    staying = sorted({one.origin.number or 0 for region in planned.regions for one in region.kept})
-    said = [text for text in planned.warnings if text not in staying_note(staying, by_likeness=False)]
+    methods = [planned.method.of_region(record) for record in planned.quote.regions]
+    one = explain_largest(planned.quote).sentence if len(planned.regions) == 1 else ""
+    staying = sorted({kept.origin.number or 0 for region in planned.regions for kept in region.kept})
+    return promise_details(planned, methods, staying_note(staying, by_likeness=False), one)
+
+
+def promise_details(
+    planned: Any, methods: Iterable[Any], unsaid: Sequence[str], one: str = "", more: Sequence[str] = ()
+) -> dict[str, Json]:
+    """Return what is said of the plan of a photo or clip, whose regions or tracks these methods replace.
+
+    The page says beside the promise who stays, so that note is `unsaid`; `more` is said, too. `one` is the
+    sentence of a single region.
+    """
+    total, names = planned.total, FACES
+    shown = [GREY if isinstance(m, Fill) else names.get(str(getattr(m, "protect", "")), "") for m in methods]
+    sentence = one or (
+        f"Together: {planned.strength}. Of two candidates for all of them, equally likely before, nobody"
+        f" names the true one with more than {percent_above(success_bound(total, 2))}."
+    )
+    said = [text for text in planned.warnings if text not in unsaid]
     used = terms_of((planned.method, *planned.post_processing))
     return {
         "total": in_short(total, of=""),
@@ -221,7 +235,7 @@ def _sentences(planned: Plan) -> dict[str, Json]:
         "free": total.free,
         "sentence": sentence,
         "bounds": [[str(many), percent_above(success_bound(total, many))] for many in CANDIDATES],
-        **warnings([*said, *licence_notes(used.values())], total),
+        **warnings([*said, *more, *licence_notes(used.values())], total),
     }
 
 

@@ -17,7 +17,7 @@ export function showOffers(told) {
   $("ways").removeAttribute("aria-busy");
   const also = told.also.map(({ name, title }) =>
     make("label", { class: "way" }, make("input", { type: "checkbox", name: "also", value: name }), make("span", {}, title)));
-  fill($("also"), make("legend", {}, "Replace, too"), ...also);
+  fill($("also"), make("legend", {}, "Replace, too"), make("div", {}, ...also));
   $("also").hidden = !also.length;
   $("caution").textContent = told.caution;
   showAttributes();
