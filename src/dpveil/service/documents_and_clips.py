@@ -6,14 +6,14 @@ The ledger pays for photos alone here, so that a service with a ledger refuses t
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from dpveil.core.envelope import Envelope
+from dpveil.core.certificate import parse_certificate
 from dpveil.core.notes import Aside
 from dpveil.errors import DPVeilError, UsageError
 from dpveil.io.screening import format_name, is_clip_head
@@ -49,11 +49,8 @@ def format_of_release(contents: bytes) -> str:
 def work_folder() -> Iterator[Path]:
     """Have a folder for an original and its release, in memory where the system has such folders."""
     place = IN_MEMORY if IN_MEMORY.is_dir() else None
-    folder = Path(mkdtemp(prefix="dpveil-", dir=place))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)  # also if the worker was killed
+    with TemporaryDirectory(prefix="dpveil-", dir=place, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)  # it goes also if the worker was killed
 
 
 def read_progress(folder: Path) -> tuple[int, int] | None:
@@ -109,13 +106,15 @@ def release_steps(told: dict[str, Any], contents: bytes) -> Iterator[tuple[Any, 
 
 
 def certificate_of(kind: str, text: str) -> Any:
-    """Return the certificate of a document or clip; raises `CertificateError`."""
+    """Return the certificate of a file of one format; raises `CertificateError`."""
     if kind == DOCUMENT:
         from dpveil.release.document_certificate import parse_document
 
         return parse_document(text)
-    from dpveil.video.certificate import parse_certificate
+    if kind == CLIP:
+        from dpveil.video.certificate import parse_certificate as parse_clip
 
+        return parse_clip(text)
     return parse_certificate(text)
 
 
@@ -124,77 +123,49 @@ def format_of_certificate(text: str) -> str:
     return {"document": DOCUMENT, "clip": CLIP}.get(json.loads(text).get("kind"), "")
 
 
-def details(certificate: Any) -> dict[str, Any]:
-    """Return what the certificate of a document or clip covers, what it does not, and its warnings."""
+def covered_by(certificate: Any) -> list[str]:
+    """Return what the certificate of a photo, document or clip covers, in sentences."""
+    if hasattr(certificate, "together"):
+        return [certificate.together]
+    if hasattr(certificate, "quote"):
+        from dpveil.video.words import lines
+
+        return [*lines(certificate.quote)][:-1]
+    return [guarantee.scope.covers for guarantee in certificate.guarantees]
+
+
+def stated_file(certificate: Any) -> tuple[str, str] | None:
+    """Return the SHA-256 and the format of the file that a certificate is of, if it is of one."""
     if hasattr(certificate, "pages"):
-        from dpveil.release.document_certificate import kept_pages, nothing_of
-        from dpveil.release.quote import with_sentences
-
-        each = [with_sentences(page.certificate) for page in certificate.pages]
-        totals = [page.composition for page in each if page.composition is not None]
-        copies = [n for n, page in enumerate(each, start=1) if page.composition is None]
-        missing = [text for page in each if page.composition is None for text in page.missing]
-        return {
-            "covers": [certificate.together],
-            "terms": {name: text for page in each for name, text in page.terms.items()},
-            "in_the_clear": [*dict.fromkeys(text for total in totals for text in total.scope.in_the_clear)],
-            "warnings": [
-                *([kept_pages(copies, nothing_of(missing)).capitalize()] if copies else []),
-                *dict.fromkeys(
-                    text for page in each if page.composition is not None for text in page.warnings
-                ),
-            ],
-        }
-    from dpveil.video.words import lines
-
-    return {
-        "covers": [*lines(certificate.quote)][:-1],
-        "in_the_clear": [*certificate.quote.in_the_clear],
-        "warnings": [*certificate.warnings],
-    }
-
-
-def stated_file(certificate: Envelope) -> tuple[str, str]:
-    """Return the SHA-256 and the format of the file that a certificate of a document or clip is of."""
-    output: Any = getattr(certificate, "output", None)
-    return (certificate.sha256, DOCUMENT) if output is None else (output.sha256, output.format)  # type: ignore[attr-defined]
+        return certificate.sha256, DOCUMENT
+    output = certificate.output
+    return None if output is None else (output.sha256, output.format)
 
 
 def contradictions_of(certificate: Any) -> list[str]:
-    """Return how the certificates of a document's pages contradict themselves; a clip's was just computed."""
+    """Return how a certificate, or those of a document's pages, contradict themselves; no clip's does."""
     from dpveil.release.verification import contradictions
 
-    return [text for page in getattr(certificate, "pages", ()) for text in contradictions(page.certificate)]
+    pages = [page.certificate for page in getattr(certificate, "pages", ())]
+    photos = pages if hasattr(certificate, "pages") or hasattr(certificate, "quote") else [certificate]
+    return [text for photo in photos for text in contradictions(photo)]
 
 
 def choices_of(told: dict[str, Any]) -> RunSettings:
     """Return the settings of a request as those of a run of the command line."""
     from dpveil.batch.tasks import RunSettings
 
-    request = Request.of(told["settings"])
-    return RunSettings(
-        method=request.method,
-        regions=request.finders,
-        post_processing=request.post_processing,
-        if_none=request.if_none,
-        at_least=request.at_least,
-        max_pixels=told["pixels"],
-        trust_source=request.trust_source,
-    )
+    request = {**vars(Request.of(told["settings"]))}
+    del request["format"]  # a photo's
+    return RunSettings(**request, max_pixels=told["pixels"])
 
 
 def _release_document(choices: RunSettings, task: Task, progress: Progress) -> list[str]:
     from dpveil.batch.run import release_all
     from dpveil.batch.tasks import plan_tasks
 
-    tasks, done = plan_tasks([task.source], task.output), 0
-
-    def step() -> None:
-        nonlocal done
-        done += 1
-        progress("", done, len(tasks))
-
-    report = release_all(tasks, choices, step=step)
+    tasks, done = plan_tasks([task.source], task.output), count(1)
+    report = release_all(tasks, choices, step=lambda: progress("", next(done), len(tasks)))
     for entry in report.entries:
         if entry.failure is not None:
             raise _error_of(entry.failure.kind, entry.failure.message, entry.failure.hint)

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from dpveil.core.certificate import parse_certificate, parse_guarantee
+from dpveil.core.certificate import parse_guarantee
 from dpveil.core.rationals import Json
 from dpveil.errors import BudgetRefused, DPVeilError, LedgerError
 from dpveil.io import FORMATS
@@ -300,15 +300,8 @@ def check_release(
     kind = format_of_release(image) or (format_name(image[:64]) or "").lower()
     sha256 = hashlib.sha256(image).hexdigest()
     paid = None if total is None else parse_guarantee(total)
-    certificate: Any
-    if kind in MEDIA:
-        certificate = certificate_of(kind, text.decode())
-        stated: tuple[str, str] | None = stated_file(certificate)
-    else:
-        certificate = parse_certificate(text.decode())
-        output = certificate.output
-        stated = None if output is None else (output.sha256, output.format)
-    if (stated, certificate.composition) != ((sha256, kind), paid):
+    certificate = certificate_of(kind, text.decode())
+    if (stated_file(certificate), certificate.composition) != ((sha256, kind), paid):
         raise WorkerEnded
     if answer["format"] != kind or kind not in (*FORMATS.values(), *MEDIA):  # downloads are of that type
         raise WorkerEnded
@@ -317,8 +310,6 @@ def check_release(
     told = {"certificate": text.decode(), "format": kind, "sha256": sha256, "notes": notes}
     if sign is None:
         return told
-    from dpveil.release.verification import contradictions
-
-    if contradictions_of(certificate) if kind in MEDIA else contradictions(certificate):
+    if contradictions_of(certificate):
         raise WorkerEnded
     return {**told, "certificate": sign.sign(certificate).to_text()}

@@ -33,8 +33,8 @@ Progress = Callable[[str, int, int], None]
 """Called with a stage, how many of its frames are done, and how many there are."""
 
 
-FOUND: Final[dict[object, tuple[list[str], Found]]] = {}
-"""What was found last, and the finders, by clip and search: several plans of one clip search it once."""
+FOUND: Final[dict[object, Found]] = {}
+"""What was found last, by clip and search, so that several plans of one clip search it once."""
 
 
 def no_progress(stage: str, done: int, of: int) -> None:
@@ -144,8 +144,16 @@ def clip_tracks(
     given, searching = _given_tracks(clip, finders), [finder for finder in finders if finder.data_dependent]
     if not searching:
         return Found(given)
+    # who is to stay changes no track
+    every = [replace(each, only=(), exclude=()) if isinstance(each, Faces) else each for each in searching]
+    seen = (each.for_frames(facts.width, facts.height, LONG_SIDE).description for each in every)
+    key = facts.sha256, facts.steps, settings, *seen
     try:
-        found = _found_tracks(clip, searching, settings, step)
+        if key not in FOUND:
+            found = find_tracks(clip.frames(), facts, every, settings, step)
+            FOUND.clear()
+            FOUND[key] = found
+        found = FOUND[key]
     except NoRegion:
         if last is None:
             raise
@@ -155,26 +163,6 @@ def clip_tracks(
     more = len(given)
     tracks = (*given, *(replace(track, number=track.number + more) for track in found.tracks))
     return Found(tracks, found.cuts)
-
-
-def _found_tracks(
-    clip: Clip, finders: Sequence[Finder], settings: TrackSettings, step: Callable[[int], None]
-) -> Found:
-    facts = clip.facts
-    # who is to stay changes no track
-    every = [replace(each, only=(), exclude=()) if isinstance(each, Faces) else each for each in finders]
-    names, seen = (
-        [each.for_frames(facts.width, facts.height, LONG_SIDE).description for each in some]
-        for some in (finders, every)
-    )
-    key = facts.sha256, facts.steps, settings, *seen
-    if key not in FOUND:
-        found = find_tracks(clip.frames(), facts, finders, settings, step)
-        FOUND.clear()
-        FOUND[key] = names, found
-    before, found = FOUND[key]
-    named = dict(zip(before, names, strict=True))
-    return Found(tuple(replace(track, finder=named[track.finder]) for track in found.tracks), found.cuts)
 
 
 def _given_tracks(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:

@@ -11,14 +11,12 @@ from jinja2 import Environment, StrictUndefined
 
 INDEX: Final = "/"  # the address of the page itself
 FOLDER: Final = "/page"  # the folder of the addresses of everything else
-TEXT: Final = "text/javascript; charset=utf-8"
-MODULES: Final = (
-    "api archive boxes budget dom keep media names page photos result review said stage thumbs work zip"
-)
+KINDS: Final = {"css": "text/css", "svg": "image/svg+xml", "mjs": "text/javascript"}
+STATIC: Final = files("dpveil.service.page").joinpath("static")
 PAGE_FILES: Final[Mapping[str, str]] = {
-    "page.css": "text/css; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-    **{f"{name}.mjs": TEXT for name in MODULES.split()},
+    name: KINDS[kind]
+    for name in sorted(one.name for one in STATIC.iterdir())
+    if (kind := name.rpartition(".")[2]) in KINDS
 }
 """The files and their media types."""
 PATHS: Final = (INDEX, *(f"{FOLDER}/{name}" for name in PAGE_FILES))
@@ -34,7 +32,7 @@ HEADERS: Final[Mapping[str, str]] = {"content-security-policy": POLICY, "cache-c
 
 @cache
 def contents(name: str) -> bytes:
-    return files("dpveil.service.page").joinpath("static", name).read_bytes()
+    return STATIC.joinpath(name).read_bytes()
 
 
 def page(**told: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -12,12 +12,14 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
-from dpveil.core.certificate import parse_certificate
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.service.answers import JSONResponse, encode_json
 from dpveil.service.app import Asking, Parts, Using, answer_plan, finished_release, read_order
 from dpveil.service.documents_and_clips import (
+    certificate_of,
     check_unpaid,
+    covered_by,
+    format_of_certificate,
     format_of_release,
     read_progress,
     work_folder,
@@ -140,28 +142,26 @@ def _words(text: str, notes: list[str]) -> dict[str, Any]:
     """
     from dpveil.release.quote import with_sentences
     from dpveil.release.words import in_short, quotation
-    from dpveil.service.documents_and_clips import certificate_of, details, format_of_certificate
     from dpveil.service.page.plan_details import licence_notes, warnings
 
-    if kind := format_of_certificate(text):
-        certificate = certificate_of(kind, text)
-        told = details(certificate)
-        known = {text.partition(";")[0] for text in told["warnings"]}
-        told["warnings"][:0] = [text for text in notes if text.partition(";")[0] not in known]
-    else:
-        certificate = with_sentences(parse_certificate(text))
-        shown = () if certificate.composition is None else certificate.composition.scope.in_the_clear
-        covers = [guarantee.scope.covers for guarantee in certificate.guarantees]
-        told = {"covers": covers, "in_the_clear": list(shown), "warnings": list(certificate.warnings)}
-    total, signed = certificate.composition, certificate.signature
-    terms: Mapping[str, str] = told.pop("terms", None) or getattr(certificate, "terms", {})
-    output = getattr(certificate, "output", certificate)
+    kind = format_of_certificate(text)
+    certificate: Any = certificate_of(kind, text)
+    certificate = certificate if kind else with_sentences(certificate)
+    pages = getattr(certificate, "protected", None)
+    parts = [certificate] if pages is None else [with_sentences(page.certificate) for page in pages]
+    total, signed, kept = certificate.composition, certificate.signature, getattr(certificate, "kept", "")
+    own = dict.fromkeys([kept.capitalize()] * bool(kept))
+    own |= dict.fromkeys(text for part in parts for text in part.warnings)
+    known = {text.partition(";")[0] for text in own}
+    more = [text for text in notes if kind and text.partition(";")[0] not in known]
+    terms = [text for part in parts for text in part.terms.values()]
     return {
         "total": "nothing is promised" if total is None else in_short(total),
         "strength": certificate.strength,
-        **told,
-        **warnings([*told["warnings"], *licence_notes(terms.values())], total),
+        "covers": covered_by(certificate),
+        "in_the_clear": [] if total is None else [*total.scope.in_the_clear],
+        **warnings([*more, *own, *licence_notes(terms)]),
         "objections": list(certificate.objections),
         "note": NOT_FORGERY if signed is None else f"The certificate is signed by {signed.signer}.",
-        "quotation": quotation(total, certificate.tool, output.sha256),
+        "quotation": quotation(total, certificate.tool, getattr(certificate, "output", certificate).sha256),
     }

@@ -107,6 +107,7 @@ export class Photo {
   /** Take what the service saw in a document or clip with these settings. */
   takeMedia(told, settings) {
     const planned = planOf(told, this.faces);
+    planned.choosable = settings.regions.length === 1; // of faces alone: else what is found is numbered together
     forget(this.planned, planned);
     Object.assign(this, { planned, settings, problem: null });
     this.faces = new Map((planned.tracks ?? []).map((track) => [track.number, track]));

@@ -62,7 +62,7 @@ function promised(photo, waiting) {
     photo.failure ? alarm(`Not released: ${photo.failure}`) : null,
     make("p", { class: "total" },
       badge(plan.strength), " ", make("strong", {}, said.total), ...coverage(photo)),
-    make("p", {}, said.cost),
+    make("p", {}, replaced(said, photo.media)),
     photo.faceless ? make("p", { class: "warning" }, ONLY_BOXES) : null,
     make("p", {}, said.sentence),
     bounds(said.bounds),
@@ -70,6 +70,18 @@ function promised(photo, waiting) {
     list(said.notes, { class: "notes" }),
     more("What is not hidden", list(plan.in_the_clear)),
   ];
+}
+
+/** Return how many places or people are replaced, and by what. */
+function replaced({ by, free }, media) {
+  const count = new Map();
+  for (const what of by) count.set(what, (count.get(what) ?? 0) + 1);
+  const kinds = [...count].map(([what, n]) => (count.size > 1 ? `${n} by ${what}` : `by ${what}`)).join(", ");
+  const each = by.length > 1 && count.size === 1 ? ", each " : count.size > 1 ? ": " : " ";
+  const many = by.length > 1;
+  const subject = media ? (many ? `${by.length} tracks are` : "One track is") : (many ? `${by.length} places are` : "One place is");
+  const cost = free ? " Nothing of what is there is kept, which costs nothing." : many ? " What they cost adds up." : "";
+  return `${subject} replaced${each}${kinds}.${cost}`;
 }
 
 function explained(photo) {
