@@ -236,12 +236,10 @@ async def find_result(jobs: Jobs, caller: Caller, id_: str) -> Result:
 
 async def finished_release(jobs: Jobs, caller: Caller, id_: str) -> Result:
     """Return a caller's release; raises "NotFound"."""
-    result = await find_result(jobs, caller, id_)
-    if result.state != DONE:
-        raise ServiceError(
-            "NotFound", "there is no release of this name yet", hint=f"see /v1/jobs/{result.id}"
-        )
-    return result
+    made = await find_result(jobs, caller, id_)
+    if made.state != DONE:
+        raise ServiceError("NotFound", "there is no release of this name yet", hint=f"see /v1/jobs/{made.id}")
+    return made
 
 
 @router.post("/v1/plan", **address("plan", {200: ("The plan.", schemas.Plan)}, SENDING, schemas.UPLOAD))

@@ -96,8 +96,14 @@ def release_steps(told: dict[str, Any], contents: bytes) -> Iterator[tuple[Any, 
     check_unpaid(paid=told["paid"])
     kind = format_of_release(contents)
     with original_file(told, contents) as (task, progress):
-        release, out = _release_document if kind == DOCUMENT else _release_clip, task.output
-        notes = [_without_paths(note, task) for note in release(choices_of(told), task, progress)]
+        out, choices = task.output, choices_of(told)
+        if kind == DOCUMENT:
+            notes = _release_document(choices, task, progress)
+        else:
+            from dpveil.video.clip_in_batch import ClipRun
+
+            notes = _notes([ClipRun(choices=choices).release(task, progress)])
+        notes = [_without_paths(note, task) for note in notes]
     text, made = certificate_path(out).read_bytes(), out.read_bytes()
     certificate = certificate_of(kind, text.decode())
     total = None if certificate.composition is None else certificate.composition.to_json()
@@ -121,17 +127,6 @@ def certificate_of(kind: str, text: str) -> Any:
 def format_of_certificate(text: str) -> str:
     """Return the format of the document or clip that a certificate is of; empty for a photo's."""
     return {"document": DOCUMENT, "clip": CLIP}.get(json.loads(text).get("kind"), "")
-
-
-def covered_by(certificate: Any) -> list[str]:
-    """Return what the certificate of a photo, document or clip covers, in sentences."""
-    if hasattr(certificate, "together"):
-        return [certificate.together]
-    if hasattr(certificate, "quote"):
-        from dpveil.video.words import lines
-
-        return [*lines(certificate.quote)][:-1]
-    return [guarantee.scope.covers for guarantee in certificate.guarantees]
 
 
 def stated_file(certificate: Any) -> tuple[str, str] | None:
@@ -170,12 +165,6 @@ def _release_document(choices: RunSettings, task: Task, progress: Progress) -> l
         if entry.failure is not None:
             raise _error_of(entry.failure.kind, entry.failure.message, entry.failure.hint)
     return [*report.documents, *_notes(report.released)]
-
-
-def _release_clip(choices: RunSettings, task: Task, progress: Progress) -> list[str]:
-    from dpveil.video.clip_in_batch import ClipRun
-
-    return _notes([ClipRun(choices=choices).release(task, progress)])
 
 
 def _without_paths(text: str, task: Task) -> str:

@@ -35,9 +35,8 @@ class Rates:
         left = min(float(caller.rate), left + (now - before) * caller.rate / 60)
         if left < 1:
             after = 1 + int((1 - left) * 60 / caller.rate)
-            raise ServiceError(
-                "TooMany", f"this key asks more than {caller.rate} times a minute", after=after
-            )
+            text = f"this key asks more than {caller.rate} times a minute"
+            raise ServiceError("TooMany", text, after=after)
         self._left[caller.number] = (left - 1, now)
 
 

@@ -181,6 +181,5 @@ TEXT: Final = {"text/plain": {"schema": {"type": "string"}}}
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return what OpenAPI says of refusals, those that any request may have among them."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {
-        status: {"description": "A problem", "content": content} for status in (400, 403, 421, 500, *statuses)
-    }
+    told = {"description": "A problem", "content": content}
+    return {status: dict(told) for status in (400, 403, 421, 500, *statuses)}

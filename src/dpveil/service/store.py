@@ -283,9 +283,8 @@ def _open_database(path: str | Path, ledger: str) -> tuple[sqlite3.Connection, b
         for setting in SETTINGS:
             base.execute(f"PRAGMA {setting}")
         first = [secrets.token_bytes(32), ledger]
-        migrate(
-            base, "results", MIGRATIONS, lambda new: new.execute("INSERT INTO secret VALUES (?, ?)", first)
-        )
+        insert = "INSERT INTO secret VALUES (?, ?)"
+        migrate(base, "results", MIGRATIONS, lambda new: new.execute(insert, first))
         base.execute("PRAGMA journal_mode = WAL")
         secret, paying = base.execute("SELECT value, ledger FROM secret").fetchone()
         if paying != ledger:

@@ -148,16 +148,14 @@ class ClipRun:
         )
 
     def _dry_entry(self, task: Task, plan: VideoPlan) -> Entry:
-        payment = Payer(**self.choices.paying)
-        nonce = unfinished_nonce(
-            task.output, settings_of(plan, task.output, payment.payer, self.choices.seed)
-        )
-        payment.check(plan, nonce)
+        payer = Payer(**self.choices.paying)
+        nonce = unfinished_nonce(task.output, settings_of(plan, task.output, payer.payer, self.choices.seed))
+        payer.check(plan, nonce)
         faces = all(track.kind == FACE for draw in plan.draws for track in draw.tracks)
         promise = Promise(plan.guarantees, plan.total, plan.strength, _kinds(plan.guarantees, faces))
         goes_on = [Aside(GOES_ON)] * (nonce is not None)
         told = (*goes_on, *plan.quote.warnings, *_about(plan))
-        return Entry(PRICED, task.source, None, promise, told, paid=payment.is_paid(nonce))
+        return Entry(PRICED, task.source, None, promise, told, paid=payer.is_paid(nonce))
 
     def _find_finished_clip(self, task: Task) -> VideoCertificate | None:
         output, choices = task.output, self.choices

@@ -177,10 +177,8 @@ def _given_tracks(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:
     for finder in fixed:
         for one in finder.for_frames(facts.width, facts.height, LONG_SIDE).find_in_frame(photo):
             keys = _keys_throughout(facts, one.box)
-            number = len(tracks) + 1
-            tracks.append(
-                Track(number=number, kind=one.kind, finder=finder.description, keys=keys, end="end")
-            )
+            n, name = len(tracks) + 1, finder.description
+            tracks.append(Track(number=n, kind=one.kind, finder=name, keys=keys, end="end"))
     return tuple(tracks)
 
 

@@ -50,12 +50,11 @@ def track_sheet(plan: VideoPlan, clip: Clip) -> Levels:
     for cut in plan.cuts:
         at = left + BAR_WIDTH * seconds[cut] / length
         draw.line((at, HEADER - 8, at, HEADER + len(shown) * step), fill=RULE, width=1)
+    small = ImageFont.load_default(14)
     for tenth in range(0, 11, 2):
         at = left + BAR_WIDTH * tenth / 10
         draw.line((at, HEADER - 14, at, HEADER - 8), fill=SOFT, width=1)
-        draw.text(
-            (at, HEADER - 34), clock(length * tenth / 10), SOFT, ImageFont.load_default(14), anchor="ma"
-        )
+        draw.text((at, HEADER - 34), clock(length * tenth / 10), SOFT, small, anchor="ma")
     for row, track in enumerate(shown):
         top = HEADER + row * step
         for column, (index, picture) in enumerate(pictures[track.number].items()):

@@ -37,7 +37,5 @@ def contents(name: str) -> bytes:
 
 def page(**told: object) -> str:
     """Return the page; `told` fills its template, and every text of it is escaped."""
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(contents("index.html").decode()).render(told)
+    made = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return made.from_string(contents("index.html").decode()).render(told)

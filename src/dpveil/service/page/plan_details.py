@@ -128,12 +128,7 @@ def plan_details(planned: Plan, words: Mapping[str, str]) -> dict[str, Json]:
 
 
 def outlines(region: Region) -> list[Any]:
-    """Return the polygons around the pixels that are replaced; the corners of the box without a mask.
-
-    >>> from dpveil.core.region import Box
-    >>> outlines(Region(Box(2, 3, 4, 5)))
-    [[[2, 3], [6, 3], [6, 8], [2, 8]]]
-    """
+    """Return the polygons around the pixels that are replaced; the corners of the box without a mask."""
     box = region.box
     if region.mask is None:
         right, below = box.x + box.w, box.y + box.h
@@ -213,9 +208,8 @@ def media_details(told: dict[str, Any], contents: bytes) -> dict[str, Json]:
 
             document = Document(task.source, task.stamp or (0, 0))
             try:
-                first = [
-                    document.draw(n, DPI, told["pixels"]) for n in range(min(document.pages, MOST_PAGES))
-                ]
+                numbers, most = range(min(document.pages, MOST_PAGES)), told["pixels"]
+                first = [document.draw(number, DPI, most) for number in numbers]
             except Refused as refusal:
                 raise photo_error(task.source, refusal) from refusal
             return {"of": document.pages, "pages": [_jpeg(Image.fromarray(page.image)) for page in first]}

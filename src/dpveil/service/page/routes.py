@@ -16,9 +16,9 @@ from dpveil.errors import DPVeilError, PhotoError
 from dpveil.service.answers import JSONResponse, encode_json
 from dpveil.service.app import Asking, Parts, Using, answer_plan, finished_release, read_order
 from dpveil.service.documents_and_clips import (
+    DOCUMENT,
     certificate_of,
     check_unpaid,
-    covered_by,
     format_of_certificate,
     format_of_release,
     read_progress,
@@ -68,18 +68,16 @@ async def media(request: Request, parts: Using, caller: Asking) -> Response:
     """Return lines of JSON about a document or clip: how much was looked at, and at last what was found, or
     a problem. Whoever goes away ends it.
     """
-    check_unpaid(paid=parts.jobs.budget.ledger is not None)
-    share = RequestLoad(parts.held)
+    jobs, share = parts.jobs, RequestLoad(parts.held)
+    check_unpaid(paid=jobs.budget.ledger is not None)
     with ExitStack() as stack:
         stack.callback(share.free)
-        stack.enter_context(parts.jobs.under_way.count(caller))
+        stack.enter_context(jobs.under_way.count(caller))
         order = await read_order(request, parts, caller, share, None)
         if not format_of_release(order.photo):
             raise PhotoError("this is no document or clip", hint="photos go to /page/plan")
         folder = stack.enter_context(work_folder())
-        asked = asyncio.ensure_future(
-            parts.jobs.ask("page-media", order.settings, order.photo, folder=folder)
-        )
+        asked = asyncio.ensure_future(jobs.ask("page-media", order.settings, order.photo, folder=folder))
         return _Lines(asked, folder, stack.pop_all())
 
 
@@ -130,9 +128,8 @@ async def budget(request: Request, parts: Using, caller: Asking, subject: str | 
 async def words(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002  the path's word
     """Return the certificate of a release in words."""
     made = await finished_release(parts.jobs, caller, id)
-    return JSONResponse(
-        await asyncio.to_thread(_words, str(made.certificate), json.loads(made.notes or "[]"))
-    )
+    notes = json.loads(made.notes or "[]")
+    return JSONResponse(await asyncio.to_thread(_words, str(made.certificate), notes))
 
 
 def _words(text: str, notes: list[str]) -> dict[str, Any]:
@@ -143,6 +140,7 @@ def _words(text: str, notes: list[str]) -> dict[str, Any]:
     from dpveil.release.quote import with_sentences
     from dpveil.release.words import in_short, quotation
     from dpveil.service.page.plan_details import licence_notes, warnings
+    from dpveil.video.words import lines
 
     kind = format_of_certificate(text)
     certificate: Any = certificate_of(kind, text)
@@ -154,11 +152,14 @@ def _words(text: str, notes: list[str]) -> dict[str, Any]:
     own |= dict.fromkeys(text for part in parts for text in part.warnings)
     known = {text.partition(";")[0] for text in own}
     more = [text for text in notes if kind and text.partition(";")[0] not in known]
+    covers = [each.scope.covers for each in getattr(certificate, "guarantees", ())]
+    if kind:
+        covers = [certificate.together] if kind == DOCUMENT else [*lines(certificate.quote)][:-1]
     terms = [text for part in parts for text in part.terms.values()]
     return {
         "total": "nothing is promised" if total is None else in_short(total),
         "strength": certificate.strength,
-        "covers": covered_by(certificate),
+        "covers": covers,
         "in_the_clear": [] if total is None else [*total.scope.in_the_clear],
         **warnings([*more, *own, *licence_notes(terms)]),
         "objections": list(certificate.objections),
