@@ -140,9 +140,8 @@ async def release(
     gets the same release. What takes longer is a job.
     """
     if idempotency_key is not None and not IDEMPOTENCY_KEY.fullmatch(idempotency_key):
-        raise ServiceError(
-            "BadRequest", "the Idempotency-Key is no word of 1 to 255 letters", hint="a UUID will do"
-        )
+        text = "the Idempotency-Key is no word of 1 to 255 letters"
+        raise ServiceError("BadRequest", text, hint="a UUID will do")
     jobs, share = parts.jobs, RequestLoad(parts.held)
     new = False
     try:

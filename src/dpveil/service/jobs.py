@@ -152,9 +152,8 @@ class Jobs:
         """
         job = self._jobs.get(id_)
         if job is not None and job.paid and not job.made:
-            raise ServiceError(
-                "Conflict", "what is paid for is finished first", hint="ask again in a few seconds"
-            )
+            text = "what is paid for is finished first"
+            raise ServiceError("Conflict", text, hint="ask again in a few seconds")
         if job is not None:
             job.deleted = True
             await self.results(self.store.fail, id_, "")

@@ -150,9 +150,8 @@ def _faces(search: Mapping[str, Any]) -> Faces:
     for name, value in search.items():
         numbers = name in ("only", "exclude") and isinstance(value, list)
         if not (numbers or isinstance(value, str | int)) or isinstance(value, bool):
-            raise InvalidParameter(
-                name, type(value).__name__, "is not a value", hint="write a number or a word"
-            )
+            kind = type(value).__name__
+            raise InvalidParameter(name, kind, "is not a value", hint="write a number or a word")
         if numbers:
             _as_list(value, name)
     return Faces(**search)

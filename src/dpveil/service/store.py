@@ -89,9 +89,8 @@ class Store:
             self._base, self._secret = _open_database(path, ledger)
             self._folder = None if path == MEMORY else Path(path).parent
         except (sqlite3.Error, OSError, Foreign) as error:
-            problem = (
-                f"the results {show_path(path)} cannot be kept: {getattr(error, 'strerror', None) or error}"
-            )
+            why = getattr(error, "strerror", None) or error
+            problem = f"the results {show_path(path)} cannot be kept: {why}"
             hint = "name a file in a folder of yours that no other service and no other ledger uses"
             raise OutputError(problem, hint=hint) from error
 
@@ -215,9 +214,8 @@ class Store:
             )
             expires = time.time() + self.limits.result_seconds
             self._base.execute(change, [FAILED, problem, len(problem), expires, *values])
-            self._base.execute(
-                "DELETE FROM images WHERE number = (SELECT number FROM results WHERE id = ?)", [id_]
-            )
+            delete = "DELETE FROM images WHERE number = (SELECT number FROM results WHERE id = ?)"
+            self._base.execute(delete, [id_])
         self.used += len(problem) - int(before[0])
 
     def unfinished_ids(self) -> list[str]:
@@ -250,9 +248,8 @@ class Store:
             [id_, self.mac("owner", owner), DONE],
         ).fetchone()
         if found is None:
-            raise ServiceError(
-                "NotFound", "there is nothing of this name, or no longer", hint="results expire"
-            )
+            text = "there is nothing of this name, or no longer"
+            raise ServiceError("NotFound", text, hint="results expire")
         return int(found[0]), int(found[1])
 
     def note_fetched(self, id_: str) -> None:

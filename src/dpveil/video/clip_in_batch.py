@@ -211,10 +211,8 @@ def earlier_entry(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Ent
 
 def _skip_entry(task: Task, stated: VideoCertificate) -> Entry:
     kept = drop(task.output, stated.output.sha256)
-    note = [
-        Unfinished(UNFINISHED_KEPT.format(show_path(task.output), show_path(folder_of(task.output))))
-    ] * kept
-    return _entry(SKIPPED, task, stated, tuple(note))
+    text = UNFINISHED_KEPT.format(show_path(task.output), show_path(folder_of(task.output)))
+    return _entry(SKIPPED, task, stated, (Unfinished(text),) * kept)
 
 
 def _entry(status: str, task: Task, stated: VideoCertificate, notes: tuple[str, ...] = ()) -> Entry:

@@ -133,9 +133,7 @@ def _lines(track: Track, seconds: list[float]) -> tuple[str, ...]:
 
 def _crop_around(image: Levels, track: Track, frame: int) -> Levels:
     at = [key.frame for key in track.keys]
-    x, y, w, h = (
-        round(float(np.interp(frame, at, [getattr(key, name) for key in track.keys]))) for name in "xywh"
-    )
+    x, y, w, h = (round(float(np.interp(frame, at, [getattr(k, n) for k in track.keys]))) for n in "xywh")
     aside, above = round(AROUND * w), round(AROUND * h)
     part = image[max(0, y - above) : max(0, y + h + above), max(0, x - aside) : max(0, x + w + aside)]
     return image if track.kind == WHOLE or not part.size else part

@@ -181,9 +181,8 @@ class Writer:
             self._container.start_encoding()
         # x264 states its version and settings in messages
         bare = encoder == X264[0]
-        self._bare = (
-            BitStreamFilterContext(f"filter_units=remove_types={MESSAGES}", self._stream) if bare else None
-        )
+        units = f"filter_units=remove_types={MESSAGES}"
+        self._bare = BitStreamFilterContext(units, self._stream) if bare else None
 
     def __enter__(self) -> Writer:
         return self

@@ -78,7 +78,6 @@ def _attributes(settings: Mapping[str, Any]) -> list[Json]:
 ACTS: Final = {
     "threshold": "a press on the question mark",
     "protect": "another choice under “Replace with”",
-    " (see dpveil explain)": "",
 }
 SETTING: Final = re.compile(r'\b(threshold|protect)="[^"]*"| \(see dpveil explain\)')
 """What is done on the page in the place of a setting that a note names, or of a command."""
@@ -88,7 +87,7 @@ def warnings(sentences: Iterable[str]) -> dict[str, list[Json]]:
     """Return the warnings of a plan or a certificate, and apart from them what is for information."""
     told: dict[str, list[Json]] = {"warnings": [], "notes": []}
     for text in sentences:
-        said = SETTING.sub(lambda found: ACTS[found[1] or found[0]], text)
+        said = SETTING.sub(lambda found: ACTS.get(found[1], ""), text)
         told["notes" if isinstance(text, Aside) else "warnings"].append(said)
     return told
 
