@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import io
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,15 @@ import pytest
 from clips_made import make_clip
 from PIL import Image
 from service_client import service, upload
+from skimage import data
 
 import dpveil
+from dpveil.errors import UsageError
 from dpveil.ledger import Ledger, Limit
+from dpveil.regions import Faces
 from dpveil.service import documents_and_clips
+from dpveil.video import make_plan
+from dpveil.video.make_plan import analyze
 
 BOX = {"method": "fill", "level": 90, "regions": "8,8,16,16"}
 
@@ -68,6 +75,60 @@ def test_documents_and_clips_are_released_verify_and_leave_nothing(tmp_path: Pat
     assert set(place.glob("dpveil-*")) == before
 
 
+def looked_over(client: httpx.Client, contents: bytes, **settings: Any) -> dict[str, Any]:
+    answer = client.post("/page/media", files=upload(contents, {**BOX, **settings}))
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = json.loads(answer.text.splitlines()[-1])
+    return told
+
+
+def test_pages_and_tracks_are_shown_before_a_release(tmp_path: Path) -> None:
+    clip, place = make_clip(tmp_path / "clip.mp4").read_bytes(), documents_and_clips.IN_MEMORY
+    before = set(place.glob("dpveil-*"))
+    with service() as (_, client):
+        told = looked_over(client, document(6))
+        assert (told["of"], len(told["pages"])) == (6, 4)
+        first = Image.open(io.BytesIO(base64.b64decode(told["pages"][0])))
+        assert (first.size, abs(int(np.asarray(first)[9, 9, 0]) - 40) < 4) == ((40, 60), True)
+        told = looked_over(client, clip)
+        assert [(one["kind"], len(one["pictures"])) for one in told["tracks"]] == [("box", 3)]
+        assert told["plan"]["strength"] == "strong"
+        assert told["said"]["by"] == ["a grey box"]
+        refused = looked_over(client, clip, regions="faces")["problem"]
+        assert refused["type"].endswith("NoRegion")
+        assert "dpveil-" not in str(looked_over(client, b"%PDF-1.7 no document")["problem"])
+        assert client.post("/page/media", files=upload(b"x", BOX)).status_code == 422
+    assert set(place.glob("dpveil-*")) == before
+
+
+def test_a_clip_that_nobody_waits_for_is_looked_at_no_longer(tmp_path: Path) -> None:
+    clip, folder = make_clip(tmp_path / "clip.mp4").read_bytes(), tmp_path / "folder"
+    folder.mkdir()
+    told = {"folder": str(folder)}
+
+    def look() -> None:
+        with documents_and_clips.original_file(told, clip) as (task, progress):
+            task.source.unlink()
+            folder.rmdir()
+            progress("", 1, 2)
+
+    with pytest.raises(UsageError, match="nobody waits"):
+        look()
+
+
+def test_several_plans_of_one_clip_search_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who stays changes no track: plans after the first one say what they would have said alone."""
+    still = data.astronaut()[:264, 92:356]
+    clip = make_clip(tmp_path / "two.mp4", 6, still=np.concatenate([still, still[:, ::-1]], axis=1))
+    alone = []
+    for stay in ((), (2,)):
+        make_plan.FOUND.clear()
+        alone.append(analyze(clip, regions=Faces(exclude=stay)))
+    monkeypatch.setattr(make_plan, "find_tracks", lambda *_: pytest.fail("it is searched again"))
+    again = [analyze(clip, regions=Faces(exclude=stay)) for stay in ((), (2,))]
+    assert [plan.to_text() for plan in again] == [plan.to_text() for plan in alone]
+
+
 def test_a_picture_is_one_whatever_its_first_bytes_hold() -> None:
     file = io.BytesIO()
     Image.new("RGB", (8, 8)).save(file, "JPEG", comment=b"%PDF-1.7")
@@ -82,4 +143,6 @@ def test_no_ledger_pays_for_them(tmp_path: Path) -> None:
     with Ledger(url, create=True) as ledger, service(ledger=ledger) as (_, client):
         ledger.set_limit("album", Limit(kind="pure", epsilon=1))
         answer = client.post("/v1/releases", files=upload(document(), BOX, subject="album"))
+        assert (answer.status_code, documents_and_clips.UNPAID in answer.text) == (422, True)
+        answer = client.post("/page/media", files=upload(document(), BOX))
         assert (answer.status_code, documents_and_clips.UNPAID in answer.text) == (422, True)

@@ -21,6 +21,7 @@ from service_client import SETTINGS, photo, service, upload
 
 from dpveil.assets.file_reference import terms_of
 from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.notes import Note
 from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes
 from dpveil.ledger import Ledger, Limit
@@ -54,13 +55,12 @@ class Tags(HTMLParser):
         self._within = ""
 
 
-def page(path: str = files.INDEX, **told: Any) -> str:
-    return files.page(path, **{"version": "1", "keys": True, "ledger": True, **told})
+def page(**told: Any) -> str:
+    return files.page(**{"version": "1", "keys": True, "ledger": True, **told})
 
 
-@pytest.mark.parametrize("path", files.PAGES)
-def test_pages_have_nothing_inline_and_nothing_from_elsewhere(path: str) -> None:
-    found = Tags(page(path))
+def test_the_page_has_nothing_inline_and_nothing_from_elsewhere() -> None:
+    found = Tags(page())
     assert found.inline == ""
     for tag, attributes in found.tags:
         assert not [name for name in attributes if name.startswith("on") or name == "style"], tag
@@ -74,7 +74,7 @@ def test_texts_on_the_page_are_escaped_and_a_missing_one_is_an_error() -> None:
     assert hostile not in page(version=hostile)
     assert html.escape(hostile) in page(version=hostile)
     with pytest.raises(jinja2.UndefinedError):
-        files.page(files.INDEX, version="1")
+        files.page(version="1")
 
 
 def run_module(source: str) -> bytes:
@@ -211,12 +211,14 @@ def test_a_plan_says_by_what_each_region_is_replaced(client: Any) -> None:
     settings = {"method": "attributes", "regions": ["object:1,1,9,9", "8,8,40,30"]}
     said = client.post("/page/plan", files=upload(photo(), settings)).json()["said"]
     assert said["by"] == ["a grey box", "a synthetic face"]
-    assert said["cost"].startswith(
-        "2 places are replaced: one by a grey box, one by a synthetic face. Nothing"
-    )
     assert said["price"] == "0 0 0 0/any-image"
     research = any("non-commercial" in terms for terms in terms_of([Attributes()]).values())
     assert any("non-commercial" in note for note in said["notes"]) == research
+    ways = client.get("/page/offers").json()["ways"]
+    assert ("rendered" in ways) == research, "it is the way out where faces are for research alone"
+    drawn = {**settings, **ways.get("rendered", ways["faces"])["settings"]}
+    said = client.post("/page/plan", files=upload(photo(), drawn)).json()["said"]
+    assert not any("non-commercial" in note for note in said["notes"])
     made = client.post("/v1/releases", files=upload(photo(), settings)).json()
     origins = [region["origin"]["kind"] for region in made["certificate"]["regions"]]
     assert origins == ["object", "box"]
@@ -249,3 +251,10 @@ def test_photos_are_sent_without_their_names_and_a_busy_service_is_asked_again()
     assert len(asked) == 3
     assert planned_ == {"fine": True}
     assert problem == ["no: pay", "Budget", 403]
+
+
+def test_settings_that_notes_name_are_said_as_the_page_does() -> None:
+    note = Note("hair stays; {protect} replaces it, too", protect="head")
+    for text in (note, str(note)):
+        said = plan_details.warnings([text])["warnings"]
+        assert said == ["hair stays; another choice under “Replace with” replaces it, too"]

@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
-from clips_made import make_clip
+from clips_made import frames_of, make_clip
 from PIL import Image
 from service_client import service
 from skimage import data
@@ -212,13 +213,12 @@ def test_files_of_every_kind_are_released_reviewed_and_downloaded_by_their_names
     jpeg, pdf = io.BytesIO(), io.BytesIO()
     Image.open(io.BytesIO(TWO)).convert("RGB").save(jpeg, "JPEG")
     Image.open(io.BytesIO(TWO)).convert("RGB").save(pdf, "PDF")
-    clip = make_clip(tmp_path / "clip.mp4").read_bytes()
+    clip = make_clip(tmp_path / "clip.mp4", 6, still=BOTH).read_bytes()
     with service() as (_, client), tab(browser, str(client.base_url).rstrip("/")) as page:
         drop(page, two_jpg=jpeg.getvalue(), page_pdf=pdf.getvalue(), clip_mp4=clip)
         page.check("input[value=fill]")
         page.check("input[value=codes]")  # none is there, and what else is found is replaced alone
-        page.wait_for_selector("#all:enabled")
-        page.click("#all")
+        page.get_by_role("button", name="Release all 3").click()
         page.wait_for_selector("#zip:not([hidden])[href]")
         assert "SHA-256" in page.inner_text("blockquote")
         assert page.locator(".review canvas").count() == 4, "two faces, before and after"
@@ -228,7 +228,7 @@ def test_files_of_every_kind_are_released_reviewed_and_downloaded_by_their_names
         archive = zipfile.ZipFile(saved(page, "Download all", tmp_path))
         archive.extractall(tmp_path)
     names = sorted(name for name in archive.namelist() if not name.endswith(".json"))
-    assert names[-2:] == ["page.private.pdf", "two.private.jpg"]
+    assert names == ["clip.private.mp4", "page.private.pdf", "two.private.jpg"]
     assert {found.status for name in names for found in dpveil.verify_each(tmp_path / name)} == {"consistent"}
     stated = json.loads((tmp_path / "two.private.jpg.certificate.json").read_text(encoding="utf-8"))
     assert [text.partition(" ")[0] for text in stated["request"]] == ["faces", "codes"]
@@ -484,52 +484,58 @@ def reach(page: Any, selector: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_plan_of_a_clip_is_changed_and_saved_in_the_browser(
-    browser: Any, address: str, tmp_path: Path, scheme: Any
-) -> None:
-    """Nothing of plan or clip is sent: after the page's own files, nothing is asked of the service."""
-    clips_made = pytest.importorskip("clips_made", reason="needs the extra video", exc_type=ImportError)
-    from dpveil.catalogue import build
-    from dpveil.video.plan import parse_plan
-
-    clip = clips_made.make_clip(tmp_path / "clip.mp4")
-    tracks = [clips_made.track(n, 8 * n, first=9 * (n - 1), last=9 * n + 8) for n in (1, 2, 3)]
-    plan = clips_made.make_plan(clip, build("attributes", {}), tracks)
-    (tmp_path / "mine.json").write_text(plan.to_text(), encoding="utf-8")
-    with tab(browser, address, color_scheme=scheme) as page:
-        page.click("text=Plans of clips")
-        page.wait_for_selector("text=Choose a plan")
+def test_somebody_stays_in_a_clip(browser: Any, tmp_path: Path, scheme: Any) -> None:
+    """A clip is looked over with its people; who is ticked stays, and the certificate says so."""
+    clip = make_clip(tmp_path / "two.mp4", 12, still=BOTH)
+    with (
+        service() as (_, client),
+        tab(browser, str(client.base_url).rstrip("/"), color_scheme=scheme) as page,
+    ):
+        drop(page, two_mp4=clip.read_bytes())
+        planned(page)
+        pictures = page.locator("#people img")
+        assert [pictures.nth(n).evaluate("(one) => one.naturalWidth > 20") for n in range(6)] == [True] * 6
         accessible(page)
-        asked: list[str] = []
-        page.on("request", lambda one: asked.append(one.url))
-        page.set_input_files("#files", {"name": "no.json", "mimeType": "", "buffer": b"{}"})
-        shows(page, "#problem", re.compile("^This is not a plan that can be shown: its schema is not"))
-        page.set_input_files("#files", str(tmp_path / "mine.json"))
-        shows(page, "#now", "3 tracks of 3 persons replaced")
-        assert page.is_hidden("#problem")
-        assert page.text_content("#look-title") == "clip.mp4"
-        accessible(page)
-        page.set_input_files("#source", str(clip))
-        shows(page, "#layer text", "1")
-        page.click("text=Show Box 3")
-        shows(page, "#layer text", "3")
-        page.check("#visible-2")
-        page.select_option("#same-3", "1")
-        assert page.input_value("#same-1") == "3"
-        shows(page, "#now", "2 tracks of 1 person replaced")
-        accessible(page)
-        saved_plan = parse_plan(saved(page, "Save the plan", tmp_path / "out").read_text(encoding="utf-8"))
-        assert [url for url in asked if not url.startswith("blob:")] == []
+        page.check("[data-key=stays-2]")
+        shows(page, "#promise .part", "for 1 of 2 people; person 2 is shown")
+        planned(page)
+        assert pictures.count() == 6
         page.set_viewport_size({"width": 390, "height": 800})
         fits(page)
+        page.check("[data-key=stays-1]")
+        shows(page, "#why", "Nothing would be replaced: untick somebody.")
+        page.uncheck("[data-key=stays-1]")
+        planned(page)
         accessible(page)
-        for number in (1, 3):
-            page.check(f"#visible-{number}")
-        shows(page, "#now", "Nothing would be replaced")
-        assert page.is_hidden("#save")
-    assert [(one.person, one.visible) for one in saved_plan.tracks] == [(1, False), (None, True), (1, False)]
-    assert [one.keys for one in saved_plan.tracks] == [one.keys for one in plan.tracks]
-    assert saved_plan.settings == plan.settings
+        page.click("#release")
+        page.wait_for_selector("#result:not([hidden])")
+        assert "Track 2 stays as it is" in page.inner_text("#released .warnings")
+        accessible(page)
+        release, _ = (saved(page, f"Download {what}", tmp_path) for what in ("clip", "certificate"))
+        page.check("input[value=fill]")  # which may number them otherwise: everybody is replaced
+        page.wait_for_selector("#promise[aria-busy=false]")
+        assert page.locator("#people :checked").count() == 0
+    assert dpveil.verify(release).status == "consistent"
+    stated = json.loads(Path(f"{release}.certificate.json").read_text(encoding="utf-8"))
+    assert [track["visible"] for track in stated["tracks"]] == [False, True]
+    before, after = (frames_of(path)[5].astype(int) for path in (clip, release))
+    changed = np.abs(before - after).max(axis=2) > 40
+    assert changed[60:160, 80:170].mean() > 0.2
+    assert changed[:, 264:].mean() < 0.01
+
+
+def test_what_is_found_beside_faces_is_drawn_and_listed(browser: Any, address: str) -> None:
+    code = cv2.QRCodeEncoder.create().encode("https://example.org")
+    photo = BOTH.copy()
+    photo[4:104, 210:310] = cv2.resize(code, (100, 100), interpolation=cv2.INTER_NEAREST)[..., None]
+    with tab(browser, address) as page:
+        page.fill("#subject", "album")
+        drop(page, code_png=png(photo))
+        planned(page)
+        change(page, lambda: page.check("input[value=codes]"))
+        shows(page, "#regions .found", "Code 1 is replaced by a grey box")
+        assert page.locator("#stage path.found").count() == 1
+        accessible(page)
 
 
 def test_a_page_of_another_site_spends_nothing(browser: Any, address: str, ledger: Any) -> None:

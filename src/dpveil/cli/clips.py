@@ -197,12 +197,8 @@ def planned_clips(
                 raise UsageError(f"{called} are not read or put by URL", hint=hint)
         # a.mp4 for a.mov, or a.mov.mp4 where a photo has the same stem
         clips = [
-            replace(
-                task,
-                output=task.output.with_suffix(".mp4"),
-                name=Path(task.name).with_suffix(".mp4").as_posix(),
-            )
-            for task in found
+            replace(t, output=t.output.with_suffix(".mp4"), name=Path(t.name).with_suffix(".mp4").as_posix())
+            for t in found
         ]
     every = [*photos, *clips]
     if clips:

@@ -248,14 +248,10 @@ class Comparison:
         return [each for _, row in self.lines for each in row if each is not None]
 
     def to_json(self) -> dict[str, Json]:
-        regions: list[Json] = [
-            {"label": label, "box": [b.x, b.y, b.w, b.h]} for b, label in self.regions.items()
-        ]
-        return {
-            "regions": regions,
-            "compared": [made.to_json() for made in self.made],
-            "warning": NOT_PRIVATE,
-        }
+        boxes = self.regions.items()
+        regions: list[Json] = [{"label": name, "box": [b.x, b.y, b.w, b.h]} for b, name in boxes]
+        compared: list[Json] = [made.to_json() for made in self.made]
+        return {"regions": regions, "compared": compared, "warning": NOT_PRIVATE}
 
     def draw(self) -> UInt8[np.ndarray, "H W 3"]:
         count, whole = len(self.made), Box(0, 0, self.photo.width, self.photo.height)

@@ -58,11 +58,8 @@ class Package:
     @property
     def is_installed(self) -> bool:
         if self.name == UNPACKED:
-            network = trained_files.CENTERFACE
-            return (
-                network.is_file()
-                and sha256(network.read_bytes()).hexdigest() == trained_files.CENTERFACE_SHA256
-            )
+            network, digest = trained_files.CENTERFACE, trained_files.CENTERFACE_SHA256
+            return network.is_file() and sha256(network.read_bytes()).hexdigest() == digest
         with suppress(PackageNotFoundError):
             return version(self.name) == self.version
         return self.name in STANDS_FOR and find_spec(STANDS_FOR[self.name]) is not None

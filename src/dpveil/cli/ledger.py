@@ -91,9 +91,8 @@ def check_command(
         for each in files:
             told = each.get("error") or f"paid by {', '.join(each['paid_by'])}"
             within = "inside" in each and "error" not in each  # a file of many releases has few lines
-            inside[
-                f"{show_path(each['inside'])}: {told}" if within else f"{show_path(each['output'])}: {told}"
-            ] += 1
+            name = show_path(each["inside" if within else "output"])
+            inside[f"{name}: {told}"] += 1
         for line, count in inside.items():
             say.answer(escape_text(line if count == 1 else f"{line} ({count_noun(count, 'release')})"))
     told = f"{found.debits:,} debits, all within their limits; {found.files:,} stored files, all paid for"

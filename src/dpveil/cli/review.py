@@ -270,9 +270,8 @@ def _close(
     box = region.box
     aside, above = box.w // 4 + 2, box.h // 4 + 2
     part = np.s_[max(0, box.y - above) : box.y + box.h + above, max(0, box.x - aside) : box.x + box.w + aside]
-    pictures = [
-        _image(downscale(image[part], CLOSE), word) for image, word in ((before, "before"), (after, "after"))
-    ]
+    pair = ((before, "before"), (after, "after"))
+    pictures = [_image(downscale(image[part], CLOSE), word) for image, word in pair]
     sure = "" if region.score is None else f", score {region.score:.2f}"
     return f"<li>{''.join(pictures)}<br>{html.escape(label)}: {box.w}×{box.h} pixels{sure}</li>"
 

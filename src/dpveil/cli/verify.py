@@ -301,6 +301,5 @@ def standing(result: Verification, least: str | None) -> str:
     total = stated.composition
     grade = "" if total.free or not total.formal else f" ({stated.strength})"
     asked = f" (at least {least})" if least else ""
-    return f"{in_short(total)}{grade}: " + (
-        f"publishable{asked}" if result.publishable else f"not publishable{why}"
-    )
+    end = f"publishable{asked}" if result.publishable else f"not publishable{why}"
+    return f"{in_short(total)}{grade}: {end}"

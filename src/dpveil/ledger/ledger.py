@@ -367,9 +367,8 @@ class Reservation:
         read(Hash, sha256, "sha256")
         if sha256 not in self._known:
             with self._ledger._write() as tables:
-                tables.append(
-                    StoredFile(self.subject, self._wanted.unit, self.draw, sha256), int(time.time())
-                )
+                file = StoredFile(self.subject, self._wanted.unit, self.draw, sha256)
+                tables.append(file, int(time.time()))
             self._known.add(sha256)
 
     def __enter__(self) -> Reservation:

@@ -327,9 +327,8 @@ class Account:
     def limits_in_words(self) -> str:
         """Return the limits of the whole path, and what all of them leave together."""
         told = [limit.standing(self.used) for limit in self.limits] or ["no limit of its own"]
-        told += [
-            f"{each.subject}: {limit.standing(each.used)}" for each in self.parents for limit in each.limits
-        ]
+        above = ((each, limit) for each in self.parents for limit in each.limits)
+        told += [f"{each.subject}: {limit.standing(each.used)}" for each, limit in above]
         if self.parents:
             both = " and " if "delta" in self.left else " or "
             left = both.join(f"{name} {show_left(value)}" for name, value in self.left.items())

@@ -163,9 +163,8 @@ class Tables:
     def reserve(self, row: Reserved, now: int) -> None:
         """Write a reservation, and remove those that have expired."""
         far = now + MOST_SECONDS
-        self._run(
-            "DELETE FROM reservations WHERE expires NOT BETWEEN :now AND :far", {"now": now, "far": far}
-        )
+        delete = "DELETE FROM reservations WHERE expires NOT BETWEEN :now AND :far"
+        self._run(delete, {"now": now, "far": far})
         cost, relation = row.cost.cost.to_text(), row.cost.relation_text()
         self._run(
             "INSERT INTO reservations VALUES (:id, :subject, :unit, :cost, :relation, :expires)",

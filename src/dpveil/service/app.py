@@ -140,14 +140,13 @@ async def release(
     gets the same release. What takes longer is a job.
     """
     if idempotency_key is not None and not IDEMPOTENCY_KEY.fullmatch(idempotency_key):
-        raise ServiceError(
-            "BadRequest", "the Idempotency-Key is no word of 1 to 255 letters", hint="a UUID will do"
-        )
+        text = "the Idempotency-Key is no word of 1 to 255 letters"
+        raise ServiceError("BadRequest", text, hint="a UUID will do")
     jobs, share = parts.jobs, RequestLoad(parts.held)
     new = False
     try:
         with jobs.under_way.count(caller):
-            order = await _order(request, parts, caller, share, idempotency_key)
+            order = await read_order(request, parts, caller, share, idempotency_key)
             result, new = await jobs.begin(order)
     finally:
         if not new:  # else whoever makes the release has the photo
@@ -161,9 +160,10 @@ async def release(
     return result_response(result, more, replayed=not new)
 
 
-async def _order(
+async def read_order(
     request: Request, parts: Parts, caller: Caller, share: RequestLoad, key: str | None
 ) -> Order:
+    """Return what a request asks for; `share` holds its upload."""
     sent = await receive(request, parts.jobs.limits, share)
     subject = sent.settings.pop("subject", None)
     if not isinstance(subject, str | None):
@@ -235,12 +235,10 @@ async def find_result(jobs: Jobs, caller: Caller, id_: str) -> Result:
 
 async def finished_release(jobs: Jobs, caller: Caller, id_: str) -> Result:
     """Return a caller's release; raises "NotFound"."""
-    result = await find_result(jobs, caller, id_)
-    if result.state != DONE:
-        raise ServiceError(
-            "NotFound", "there is no release of this name yet", hint=f"see /v1/jobs/{result.id}"
-        )
-    return result
+    made = await find_result(jobs, caller, id_)
+    if made.state != DONE:
+        raise ServiceError("NotFound", "there is no release of this name yet", hint=f"see /v1/jobs/{made.id}")
+    return made
 
 
 @router.post("/v1/plan", **address("plan", {200: ("The plan.", schemas.Plan)}, SENDING, schemas.UPLOAD))
@@ -254,7 +252,7 @@ async def answer_plan(request: Request, parts: Parts, caller: Caller, do: str) -
     jobs, share = parts.jobs, RequestLoad(parts.held)
     try:
         with jobs.under_way.count(caller):
-            order = await _order(request, parts, caller, share, None)
+            order = await read_order(request, parts, caller, share, None)
             told = await jobs.ask(do, order.settings, order.photo)
     finally:
         share.free()

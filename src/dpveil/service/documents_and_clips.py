@@ -6,14 +6,14 @@ The ledger pays for photos alone here, so that a service with a ledger refuses t
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from dpveil.core.envelope import Envelope
+from dpveil.core.certificate import parse_certificate
 from dpveil.core.notes import Aside
 from dpveil.errors import DPVeilError, UsageError
 from dpveil.io.screening import format_name, is_clip_head
@@ -22,6 +22,9 @@ from dpveil.service.request_settings import Request
 
 if TYPE_CHECKING:
     from dpveil.batch.report import Entry
+    from dpveil.batch.tasks import RunSettings, Task
+
+    Progress = Callable[[str, int, int], None]  # that of clips: a stage, how much is done, and of how much
 
 DOCUMENT: Final = "pdf"
 CLIP: Final = "mp4"
@@ -46,11 +49,8 @@ def format_of_release(contents: bytes) -> str:
 def work_folder() -> Iterator[Path]:
     """Have a folder for an original and its release, in memory where the system has such folders."""
     place = IN_MEMORY if IN_MEMORY.is_dir() else None
-    folder = Path(mkdtemp(prefix="dpveil-", dir=place))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)  # also if the worker was killed
+    with TemporaryDirectory(prefix="dpveil-", dir=place, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)  # it goes also if the worker was killed
 
 
 def read_progress(folder: Path) -> tuple[int, int] | None:
@@ -61,25 +61,49 @@ def read_progress(folder: Path) -> tuple[int, int] | None:
     return None
 
 
-def release_steps(told: dict[str, Any], contents: bytes) -> Iterator[tuple[Any, ...]]:
-    """Release a document or clip, and yield its total and then the release, as a photo's."""
-    if told["paid"]:
-        raise UsageError(UNPAID, hint="release it by dpveil obfuscate, which pays page by page")
-    kind, folder = format_of_release(contents), Path(told["folder"])
-    source, out = folder / f"original.{kind}", folder / f"release.{kind}"
-    source.write_bytes(contents)
+@contextmanager
+def original_file(told: dict[str, Any], contents: bytes) -> Iterator[tuple[Task, Progress]]:
+    """Have a document or clip as a file in its folder, and what notes there how much of it is done.
 
-    def progress(done: int, of: int) -> None:
+    Errors name no path. Where nobody waits any more, and the folder is gone, `UsageError` is raised.
+    """
+    from dpveil.batch.tasks import Task
+
+    kind, folder = format_of_release(contents), Path(told["folder"])
+    task = Task(folder / f"original.{kind}", folder / f"release.{kind}", f"release.{kind}")
+
+    def progress(_: str, done: int, of: int) -> None:
         (folder / PROGRESS).write_text(f"{done} {of}", encoding="ascii")
 
-    release = _release_document if kind == DOCUMENT else _release_clip
-    names = {str(source): NAMES[kind], str(out): "the release", str(folder): "its folder"}
     try:
-        notes = [_without_paths(note, names) for note in release(told, source, out, progress)]
+        task.source.write_bytes(contents)
+        yield task, progress
     except DPVeilError as error:
-        raise _error_of(
-            type(error), *(_without_paths(text, names) for text in (error.message, error.hint))
-        ) from None
+        texts = (_without_paths(text, task) for text in (error.message, error.hint))
+        raise _error_of(type(error), *texts) from None
+    except FileNotFoundError:
+        raise UsageError("nobody waits for this any more") from None
+
+
+def check_unpaid(*, paid: bool) -> None:
+    """Raise `UsageError` where a ledger pays, as it pays for photos alone."""
+    if paid:
+        raise UsageError(UNPAID, hint="release it by dpveil obfuscate, which pays page by page")
+
+
+def release_steps(told: dict[str, Any], contents: bytes) -> Iterator[tuple[Any, ...]]:
+    """Release a document or clip, and yield its total and then the release, as a photo's."""
+    check_unpaid(paid=told["paid"])
+    kind = format_of_release(contents)
+    with original_file(told, contents) as (task, progress):
+        out, choices = task.output, choices_of(told)
+        if kind == DOCUMENT:
+            notes = _release_document(choices, task, progress)
+        else:
+            from dpveil.video.clip_in_batch import ClipRun
+
+            notes = _notes([ClipRun(choices=choices).release(task, progress)])
+        notes = [_without_paths(note, task) for note in notes]
     text, made = certificate_path(out).read_bytes(), out.read_bytes()
     certificate = certificate_of(kind, text.decode())
     total = None if certificate.composition is None else certificate.composition.to_json()
@@ -88,13 +112,15 @@ def release_steps(told: dict[str, Any], contents: bytes) -> Iterator[tuple[Any, 
 
 
 def certificate_of(kind: str, text: str) -> Any:
-    """Return the certificate of a document or clip; raises `CertificateError`."""
+    """Return the certificate of a file of one format; raises `CertificateError`."""
     if kind == DOCUMENT:
         from dpveil.release.document_certificate import parse_document
 
         return parse_document(text)
-    from dpveil.video.certificate import parse_certificate
+    if kind == CLIP:
+        from dpveil.video.certificate import parse_certificate as parse_clip
 
+        return parse_clip(text)
     return parse_certificate(text)
 
 
@@ -103,97 +129,48 @@ def format_of_certificate(text: str) -> str:
     return {"document": DOCUMENT, "clip": CLIP}.get(json.loads(text).get("kind"), "")
 
 
-def details(certificate: Any) -> dict[str, Any]:
-    """Return what the certificate of a document or clip covers, what it does not, and its warnings."""
+def stated_file(certificate: Any) -> tuple[str, str] | None:
+    """Return the SHA-256 and the format of the file that a certificate is of, if it is of one."""
     if hasattr(certificate, "pages"):
-        from dpveil.release.document_certificate import kept_pages, nothing_of
-        from dpveil.release.quote import with_sentences
-
-        each = [with_sentences(page.certificate) for page in certificate.pages]
-        totals = [page.composition for page in each if page.composition is not None]
-        copies = [n for n, page in enumerate(each, start=1) if page.composition is None]
-        missing = [text for page in each if page.composition is None for text in page.missing]
-        return {
-            "covers": [certificate.together],
-            "terms": {name: text for page in each for name, text in page.terms.items()},
-            "in_the_clear": [*dict.fromkeys(text for total in totals for text in total.scope.in_the_clear)],
-            "warnings": [
-                *([kept_pages(copies, nothing_of(missing)).capitalize()] if copies else []),
-                *dict.fromkeys(
-                    text for page in each if page.composition is not None for text in page.warnings
-                ),
-            ],
-        }
-    from dpveil.video.words import lines
-
-    return {
-        "covers": [*lines(certificate.quote)][:-1],
-        "in_the_clear": [*certificate.quote.in_the_clear],
-        "warnings": [*certificate.warnings],
-    }
-
-
-def stated_file(certificate: Envelope) -> tuple[str, str]:
-    """Return the SHA-256 and the format of the file that a certificate of a document or clip is of."""
-    output: Any = getattr(certificate, "output", None)
-    return (certificate.sha256, DOCUMENT) if output is None else (output.sha256, output.format)  # type: ignore[attr-defined]
+        return certificate.sha256, DOCUMENT
+    output = certificate.output
+    return None if output is None else (output.sha256, output.format)
 
 
 def contradictions_of(certificate: Any) -> list[str]:
-    """Return how the certificates of a document's pages contradict themselves; a clip's was just computed."""
+    """Return how a certificate, or those of a document's pages, contradict themselves; no clip's does."""
     from dpveil.release.verification import contradictions
 
-    return [text for page in getattr(certificate, "pages", ()) for text in contradictions(page.certificate)]
+    pages = [page.certificate for page in getattr(certificate, "pages", ())]
+    photos = pages if hasattr(certificate, "pages") or hasattr(certificate, "quote") else [certificate]
+    return [text for photo in photos for text in contradictions(photo)]
 
 
-def _choices(told: dict[str, Any]) -> Any:
+def choices_of(told: dict[str, Any]) -> RunSettings:
+    """Return the settings of a request as those of a run of the command line."""
     from dpveil.batch.tasks import RunSettings
 
-    request = Request.of(told["settings"])
-    return RunSettings(
-        method=request.method,
-        regions=request.finders,
-        post_processing=request.post_processing,
-        if_none=request.if_none,
-        at_least=request.at_least,
-        max_pixels=told["pixels"],
-        trust_source=request.trust_source,
-    )
+    request = {**vars(Request.of(told["settings"]))}
+    del request["format"]  # a photo's
+    return RunSettings(**request, max_pixels=told["pixels"])
 
 
-def _release_document(
-    told: dict[str, Any], source: Path, out: Path, progress: Callable[[int, int], None]
-) -> list[str]:
+def _release_document(choices: RunSettings, task: Task, progress: Progress) -> list[str]:
     from dpveil.batch.run import release_all
     from dpveil.batch.tasks import plan_tasks
 
-    tasks, done = plan_tasks([source], out), 0
-
-    def step() -> None:
-        nonlocal done
-        done += 1
-        progress(done, len(tasks))
-
-    report = release_all(tasks, _choices(told), step=step)
+    tasks, done = plan_tasks([task.source], task.output), count(1)
+    report = release_all(tasks, choices, step=lambda: progress("", next(done), len(tasks)))
     for entry in report.entries:
         if entry.failure is not None:
             raise _error_of(entry.failure.kind, entry.failure.message, entry.failure.hint)
     return [*report.documents, *_notes(report.released)]
 
 
-def _release_clip(
-    told: dict[str, Any], source: Path, out: Path, progress: Callable[[int, int], None]
-) -> list[str]:
-    from dpveil.batch.tasks import Task
-    from dpveil.video.clip_in_batch import ClipRun
-
-    run = ClipRun(choices=_choices(told))
-    return _notes([run.release(Task(source, out, out.name), lambda stage, done, of: progress(done, of))])
-
-
-def _without_paths(text: str, names: Mapping[str, str]) -> str:
-    for path, name in names.items():
-        text = text.replace(path, name)
+def _without_paths(text: str, task: Task) -> str:
+    source, out = task.source, task.output
+    for path, name in ((source, NAMES[source.suffix[1:]]), (out, "the release"), (out.parent, "its folder")):
+        text = text.replace(str(path), name)
     return text
 
 

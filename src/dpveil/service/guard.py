@@ -19,7 +19,7 @@ from dpveil.service.answers import refusal_response
 from dpveil.service.keys import Caller
 from dpveil.service.limits import Limits
 from dpveil.service.metrics import Metrics
-from dpveil.service.page.files import PAGES, PATHS
+from dpveil.service.page.files import INDEX, PATHS
 from dpveil.service.problems import ServiceError, busy
 
 
@@ -35,9 +35,8 @@ class Rates:
         left = min(float(caller.rate), left + (now - before) * caller.rate / 60)
         if left < 1:
             after = 1 + int((1 - left) * 60 / caller.rate)
-            raise ServiceError(
-                "TooMany", f"this key asks more than {caller.rate} times a minute", after=after
-            )
+            text = f"this key asks more than {caller.rate} times a minute"
+            raise ServiceError("TooMany", text, after=after)
         self._left[caller.number] = (left - 1, now)
 
 
@@ -152,7 +151,7 @@ class Guard:
             )
         mode = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
         # others may link to the page, and see nothing of it, but their pages could send a form here
-        if scope["path"] not in PAGES or (scope["method"], *mode) != ("GET", "navigate", "document"):
+        if scope["path"] != INDEX or (scope["method"], *mode) != ("GET", "navigate", "document"):
             try:
                 own = all(urlsplit(each).netloc.lower() == hosts[0] for each in headers.getlist("origin"))
             except ValueError:  # an origin is no address

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from dpveil.core.certificate import parse_certificate, parse_guarantee
+from dpveil.core.certificate import parse_guarantee
 from dpveil.core.rationals import Json
 from dpveil.errors import BudgetRefused, DPVeilError, LedgerError
 from dpveil.io import FORMATS
@@ -111,11 +111,17 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._results = ThreadPoolExecutor(1, thread_name_prefix="results")
 
-    async def ask(self, do: str, settings: dict[str, Any], *photo: bytes) -> dict[str, Any]:
-        """Return a worker's answer to what draws nothing: methods, an explanation, a plan."""
-        told = {"do": do, "settings": settings, "pixels": self.limits.pixels}
+    async def ask(
+        self, do: str, settings: dict[str, Any], *photo: bytes, folder: Path | None = None
+    ) -> dict[str, Any]:
+        """Return a worker's answer to what draws nothing: methods, an explanation, a plan.
+
+        A document or clip has a `folder`.
+        """
+        told = {"do": do, "settings": settings, "pixels": self.limits.pixels, "folder": str(folder)}
+        seconds = self.limits.plan_seconds if folder is None else self.limits.media_seconds
         async with self.workers.worker() as worker:
-            answer, _ = await worker.ask(told, *photo, seconds=self.limits.plan_seconds)
+            answer, _ = await worker.ask(told, *photo, seconds=seconds)
         return answer
 
     async def begin(self, order: Order) -> tuple[Result, bool]:
@@ -146,9 +152,8 @@ class Jobs:
         """
         job = self._jobs.get(id_)
         if job is not None and job.paid and not job.made:
-            raise ServiceError(
-                "Conflict", "what is paid for is finished first", hint="ask again in a few seconds"
-            )
+            text = "what is paid for is finished first"
+            raise ServiceError("Conflict", text, hint="ask again in a few seconds")
         if job is not None:
             job.deleted = True
             await self.results(self.store.fail, id_, "")
@@ -294,15 +299,8 @@ def check_release(
     kind = format_of_release(image) or (format_name(image[:64]) or "").lower()
     sha256 = hashlib.sha256(image).hexdigest()
     paid = None if total is None else parse_guarantee(total)
-    certificate: Any
-    if kind in MEDIA:
-        certificate = certificate_of(kind, text.decode())
-        stated: tuple[str, str] | None = stated_file(certificate)
-    else:
-        certificate = parse_certificate(text.decode())
-        output = certificate.output
-        stated = None if output is None else (output.sha256, output.format)
-    if (stated, certificate.composition) != ((sha256, kind), paid):
+    certificate = certificate_of(kind, text.decode())
+    if (stated_file(certificate), certificate.composition) != ((sha256, kind), paid):
         raise WorkerEnded
     if answer["format"] != kind or kind not in (*FORMATS.values(), *MEDIA):  # downloads are of that type
         raise WorkerEnded
@@ -311,8 +309,6 @@ def check_release(
     told = {"certificate": text.decode(), "format": kind, "sha256": sha256, "notes": notes}
     if sign is None:
         return told
-    from dpveil.release.verification import contradictions
-
-    if contradictions_of(certificate) if kind in MEDIA else contradictions(certificate):
+    if contradictions_of(certificate):
         raise WorkerEnded
     return {**told, "certificate": sign.sign(certificate).to_text()}

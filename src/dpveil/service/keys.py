@@ -97,17 +97,10 @@ class Keys(BaseModel):
     ) -> tuple[Keys, str]:
         """Return these keys and one more, and that key, which is nowhere else; raises `InvalidParameter`."""
         if any(caller.name == name for caller in self.callers):
-            raise InvalidParameter(
-                "name", name, "is there already", hint="choose another, or remove that one"
-            )
+            raise InvalidParameter("name", name, "is there already", hint="choose another, or remove it")
         number, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         key = f"dpveil_{number}_{secret}"
-        given: dict[str, Any] = {
-            "name": name,
-            "subjects": tuple(subjects),
-            "rate": rate,
-            "parallel": parallel,
-        }
+        given: Any = {"name": name, "subjects": tuple(subjects), "rate": rate, "parallel": parallel}
         try:
             caller = Caller(number=number, sha256=_hash(key), **given)
         except ValidationError as error:

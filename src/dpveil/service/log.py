@@ -26,17 +26,11 @@ class OneLine(logging.Formatter):
         return json.dumps({**line, **told})
 
 
-class _ToStderr(logging.StreamHandler[Any]):
-    """A log that cannot be written stops nothing."""
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the name in logging
-        """Do nothing."""
-
-
 def start() -> None:
     """Send this log, and warnings of uvicorn, to stderr; the form parser's would quote what was sent."""
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
-    handler = _ToStderr()
+    handler: Any = logging.StreamHandler()
+    handler.handleError = lambda _: None  # a log that cannot be written stops nothing
     handler.setFormatter(OneLine())
     for name, level in ((NAME, logging.INFO), ("uvicorn", logging.WARNING), ("asyncio", logging.ERROR)):
         logger = logging.getLogger(name)

@@ -13,11 +13,9 @@ class Metrics:
     """The figures of one service, in a registry of their own."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        own = self.registry
-        self.requests = Counter(
-            "dpveil_requests", "Requests by route and status.", ["route", "status"], registry=own
-        )
+        self.registry = own = CollectorRegistry()
+        by = ["route", "status"]
+        self.requests = Counter("dpveil_requests", "Requests by route and status.", by, registry=own)
         self.seconds = Histogram(
             "dpveil_request_seconds", "Time until the answer began.", ["route"], buckets=SECONDS, registry=own
         )

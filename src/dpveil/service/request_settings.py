@@ -48,7 +48,7 @@ class Request:
     """Checked settings: a method, and for a photo its regions and what else `plan` takes."""
 
     method: Method
-    finders: tuple[Finder, ...]
+    regions: tuple[Finder, ...]
     post_processing: tuple[Step, ...]
     if_none: str | None
     at_least: str | None
@@ -79,7 +79,7 @@ class Request:
             raise UnknownName("format", words["format"][:100], set(FORMATS.values()))
         return cls(
             method=method,
-            finders=method.accepts(_finders(method.regions, search) if given is None else given),
+            regions=method.accepts(_finders(method.regions, search) if given is None else given),
             post_processing=_steps(settings.get("post_processing", [])),
             if_none=check_if_none(words["if_none"]),
             at_least=words["at_least"],
@@ -150,9 +150,8 @@ def _faces(search: Mapping[str, Any]) -> Faces:
     for name, value in search.items():
         numbers = name in ("only", "exclude") and isinstance(value, list)
         if not (numbers or isinstance(value, str | int)) or isinstance(value, bool):
-            raise InvalidParameter(
-                name, type(value).__name__, "is not a value", hint="write a number or a word"
-            )
+            kind = type(value).__name__
+            raise InvalidParameter(name, kind, "is not a value", hint="write a number or a word")
         if numbers:
             _as_list(value, name)
     return Faces(**search)

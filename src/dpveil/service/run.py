@@ -77,9 +77,8 @@ class Setup:
             raise UsageError(ALONE, hint=hint, arguments={"ledger": "ledger"})
         if not self.hosts:
             hint = "name them by {hostname}, such as photos.example.org"
-            raise UsageError(
-                "the names of the service are unknown", hint=hint, arguments={"hostname": "hostname"}
-            )
+            problem = "the names of the service are unknown"
+            raise UsageError(problem, hint=hint, arguments={"hostname": "hostname"})
 
 
 def is_loopback(host: str) -> bool:

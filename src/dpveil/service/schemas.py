@@ -165,24 +165,15 @@ QUERY: Final[list[dict[str, Any]]] = [
     )
 ]
 BINARY: Final = {"type": "string", "format": "binary"}
-UPLOAD: Final = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["photo"],
-                    "properties": {
-                        "photo": BINARY | {"description": "A photo; without a ledger also a PDF or a clip."},
-                        "settings": Settings.model_json_schema(),
-                    },
-                },
-                "encoding": {"settings": {"contentType": JSON}},
-            }
-        },
-    }
+SENT: Final = {
+    "photo": BINARY | {"description": "A photo; without a ledger also a PDF or a clip."},
+    "settings": Settings.model_json_schema(),
 }
+FORM: Final = {
+    "schema": {"type": "object", "required": ["photo"], "properties": SENT},
+    "encoding": {"settings": {"contentType": JSON}},
+}
+UPLOAD: Final = {"requestBody": {"required": True, "content": {"multipart/form-data": FORM}}}
 IMAGE: Final = {kind: {"schema": BINARY} for kind in ("image/*", "application/pdf", "video/mp4")}
 TEXT: Final = {"text/plain": {"schema": {"type": "string"}}}
 
@@ -190,6 +181,5 @@ TEXT: Final = {"text/plain": {"schema": {"type": "string"}}}
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return what OpenAPI says of refusals, those that any request may have among them."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {
-        status: {"description": "A problem", "content": content} for status in (400, 403, 421, 500, *statuses)
-    }
+    told = {"description": "A problem", "content": content}
+    return {status: dict(told) for status in (400, 403, 421, 500, *statuses)}

@@ -89,9 +89,8 @@ class Store:
             self._base, self._secret = _open_database(path, ledger)
             self._folder = None if path == MEMORY else Path(path).parent
         except (sqlite3.Error, OSError, Foreign) as error:
-            problem = (
-                f"the results {show_path(path)} cannot be kept: {getattr(error, 'strerror', None) or error}"
-            )
+            why = getattr(error, "strerror", None) or error
+            problem = f"the results {show_path(path)} cannot be kept: {why}"
             hint = "name a file in a folder of yours that no other service and no other ledger uses"
             raise OutputError(problem, hint=hint) from error
 
@@ -215,9 +214,8 @@ class Store:
             )
             expires = time.time() + self.limits.result_seconds
             self._base.execute(change, [FAILED, problem, len(problem), expires, *values])
-            self._base.execute(
-                "DELETE FROM images WHERE number = (SELECT number FROM results WHERE id = ?)", [id_]
-            )
+            delete = "DELETE FROM images WHERE number = (SELECT number FROM results WHERE id = ?)"
+            self._base.execute(delete, [id_])
         self.used += len(problem) - int(before[0])
 
     def unfinished_ids(self) -> list[str]:
@@ -250,9 +248,8 @@ class Store:
             [id_, self.mac("owner", owner), DONE],
         ).fetchone()
         if found is None:
-            raise ServiceError(
-                "NotFound", "there is nothing of this name, or no longer", hint="results expire"
-            )
+            text = "there is nothing of this name, or no longer"
+            raise ServiceError("NotFound", text, hint="results expire")
         return int(found[0]), int(found[1])
 
     def note_fetched(self, id_: str) -> None:
@@ -283,9 +280,8 @@ def _open_database(path: str | Path, ledger: str) -> tuple[sqlite3.Connection, b
         for setting in SETTINGS:
             base.execute(f"PRAGMA {setting}")
         first = [secrets.token_bytes(32), ledger]
-        migrate(
-            base, "results", MIGRATIONS, lambda new: new.execute("INSERT INTO secret VALUES (?, ?)", first)
-        )
+        insert = "INSERT INTO secret VALUES (?, ?)"
+        migrate(base, "results", MIGRATIONS, lambda new: new.execute(insert, first))
         base.execute("PRAGMA journal_mode = WAL")
         secret, paying = base.execute("SELECT value, ledger FROM secret").fetchone()
         if paying != ledger:

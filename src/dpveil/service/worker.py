@@ -78,7 +78,9 @@ def prepare(_: Any) -> Answering:
                     return (_short(made, plan_json(made, SPOKEN)),)
                 case "page-plan":
                     _, made = _read_and_plan(told, photo[0].tobytes())
-                    return (_short(made, page.plan_details(made, told["settings"], SPOKEN)),)
+                    return (_short(made, page.plan_details(made, SPOKEN)),)
+                case "page-media":
+                    return (page.media_details(told, photo[0].tobytes()),)
                 case _:
                     return ({},)  # it is ready
         except DPVeilError as error:
@@ -161,7 +163,7 @@ def _read_and_plan(told: dict[str, Any], contents: bytes) -> tuple[Request, Plan
     planned = plan(
         photo,
         request.method,
-        regions=request.finders,
+        regions=request.regions,
         if_none=request.if_none,
         post_processing=request.post_processing,
         at_least=request.at_least,

@@ -117,7 +117,7 @@ class ClipRun:
             name = show_path(task.output)  # which was derived from another, and could hit an original
             text = f"{name} has no certificate beside it, so it may be an original: it is not replaced"
             raise OutputError(text, hint="choose another {out}, or remove it", arguments=ARGUMENTS)
-        plan = self._plan(task, progress)
+        plan = self.plan(task, progress)
         if choices.dry:
             check_possible(plan, open_clip(task.source), container_for(task.output))
             return self._dry_entry(task, plan)
@@ -128,7 +128,7 @@ class ClipRun:
         self.see(task, plan)
         return entry
 
-    def _plan(self, task: Task, progress: Progress) -> VideoPlan:
+    def plan(self, task: Task, progress: Progress) -> VideoPlan:
         """Return the plan that a killed process has left of this clip and settings, or a new one."""
         source, choices = Source(task.source), self.choices
         container_of(source)  # raises for what is no clip
@@ -148,16 +148,14 @@ class ClipRun:
         )
 
     def _dry_entry(self, task: Task, plan: VideoPlan) -> Entry:
-        payment = Payer(**self.choices.paying)
-        nonce = unfinished_nonce(
-            task.output, settings_of(plan, task.output, payment.payer, self.choices.seed)
-        )
-        payment.check(plan, nonce)
+        payer = Payer(**self.choices.paying)
+        nonce = unfinished_nonce(task.output, settings_of(plan, task.output, payer.payer, self.choices.seed))
+        payer.check(plan, nonce)
         faces = all(track.kind == FACE for draw in plan.draws for track in draw.tracks)
         promise = Promise(plan.guarantees, plan.total, plan.strength, _kinds(plan.guarantees, faces))
         goes_on = [Aside(GOES_ON)] * (nonce is not None)
         told = (*goes_on, *plan.quote.warnings, *_about(plan))
-        return Entry(PRICED, task.source, None, promise, told, paid=payment.is_paid(nonce))
+        return Entry(PRICED, task.source, None, promise, told, paid=payer.is_paid(nonce))
 
     def _find_finished_clip(self, task: Task) -> VideoCertificate | None:
         output, choices = task.output, self.choices
@@ -213,10 +211,8 @@ def earlier_entry(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Ent
 
 def _skip_entry(task: Task, stated: VideoCertificate) -> Entry:
     kept = drop(task.output, stated.output.sha256)
-    note = [
-        Unfinished(UNFINISHED_KEPT.format(show_path(task.output), show_path(folder_of(task.output))))
-    ] * kept
-    return _entry(SKIPPED, task, stated, tuple(note))
+    text = UNFINISHED_KEPT.format(show_path(task.output), show_path(folder_of(task.output)))
+    return _entry(SKIPPED, task, stated, (Unfinished(text),) * kept)
 
 
 def _entry(status: str, task: Task, stated: VideoCertificate, notes: tuple[str, ...] = ()) -> Entry:

@@ -33,10 +33,7 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import MAX_PIXELS
 
 FIXED: Final = (WHOLE, BOX, OBJECT)  # kinds of regions whose place a user gives, and no pixel
-BY_HAND: Final = {
-    "text": "text by hand",
-    **{kind: f"{kind}s by hand" for kind in ("face", "plate", "code", "eye")},
-}
+BY_HAND: Final = {"text": "text by hand", **{k: f"{k}s by hand" for k in ("face", "plate", "code", "eye")}}
 """The finder of a track that a user added, by its kind."""
 OTHERS: Final = "detected by hand"  # that of other kinds, which methods that draw faces cover
 MOST_TRACKS: Final = 10_000

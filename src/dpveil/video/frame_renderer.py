@@ -204,9 +204,7 @@ def _meet_surroundings(levels: Image, shown: Shown, around: Surroundings) -> Ima
     hole = (known == 0) & (alpha > SHOWN_ALPHA)
     unit = shown.unit / times
     small = light, own.astype(np.float32), known == 255, hole, unit
-    return shift_levels(
-        levels, lambda change: enlarge(change, part, halvings, box), *small, alike=shown.inner
-    )
+    return shift_levels(levels, lambda by: enlarge(by, part, halvings, box), *small, alike=shown.inner)
 
 
 def _fade_edge(

@@ -33,6 +33,10 @@ Progress = Callable[[str, int, int], None]
 """Called with a stage, how many of its frames are done, and how many there are."""
 
 
+FOUND: Final[dict[object, Found]] = {}
+"""What was found last, by clip and search, so that several plans of one clip search it once."""
+
+
 def no_progress(stage: str, done: int, of: int) -> None:
     """Show no progress."""
 
@@ -140,8 +144,16 @@ def clip_tracks(
     given, searching = _given_tracks(clip, finders), [finder for finder in finders if finder.data_dependent]
     if not searching:
         return Found(given)
+    # who is to stay changes no track
+    every = [replace(each, only=(), exclude=()) if isinstance(each, Faces) else each for each in searching]
+    seen = (each.for_frames(facts.width, facts.height, LONG_SIDE).description for each in every)
+    key = facts.sha256, facts.steps, settings, *seen
     try:
-        found = find_tracks(clip.frames(), facts, searching, settings, step)
+        if key not in FOUND:
+            found = find_tracks(clip.frames(), facts, every, settings, step)
+            FOUND.clear()
+            FOUND[key] = found
+        found = FOUND[key]
     except NoRegion:
         if last is None:
             raise
@@ -165,10 +177,8 @@ def _given_tracks(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:
     for finder in fixed:
         for one in finder.for_frames(facts.width, facts.height, LONG_SIDE).find_in_frame(photo):
             keys = _keys_throughout(facts, one.box)
-            number = len(tracks) + 1
-            tracks.append(
-                Track(number=number, kind=one.kind, finder=finder.description, keys=keys, end="end")
-            )
+            n, name = len(tracks) + 1, finder.description
+            tracks.append(Track(number=n, kind=one.kind, finder=name, keys=keys, end="end"))
     return tuple(tracks)
 
 

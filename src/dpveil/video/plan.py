@@ -242,9 +242,8 @@ class VideoPlan:
             read: list[Json] = [[draw.key.frame, str(draw.raster)] for draw in self._draws]
             data["drawn"] = sorted(read, key=json.dumps)
         text = json.dumps(data, sort_keys=True).encode()
-        return CoverageDigests(
-            _digest(b"clip\0" + bytes.fromhex(self.facts.sha256)), _digest(b"tracks\0" + text)
-        )
+        clip = _digest(b"clip\0" + bytes.fromhex(self.facts.sha256))
+        return CoverageDigests(clip, _digest(b"tracks\0" + text))
 
     @property
     def settings(self) -> dict[str, Json]:

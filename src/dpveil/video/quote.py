@@ -261,9 +261,8 @@ class ClipQuote:
         covered += f"; and {more:,} more" if more > 0 else ""
         # draws that are independent of what they protect add nothing to others, whatever the others' kind
         paid = [guarantee for guarantee in self.guarantees if not guarantee.free]
-        return replace(
-            compose(paid or self.guarantees[:1]), scope=Scope(covered, (*clip_shows(self), *shown))
-        )
+        scope = Scope(covered, (*clip_shows(self), *shown))
+        return replace(compose(paid or self.guarantees[:1]), scope=scope)
 
     @property
     def strength(self) -> str:

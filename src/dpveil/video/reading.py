@@ -70,9 +70,8 @@ class Clip:
             kind, problem, hint = answer["refused"]
             raise {"OutputError": OutputError}.get(kind, ClipError)(problem, hint=hint)
         if _stamp(source.path) != self._stamp:  # regions of one clip would be replaced in another
-            raise source.clip_error(
-                "it changed while it was read", "wait until it is complete, and try again"
-            )
+            hint = "wait until it is complete, and try again"
+            raise source.clip_error("it changed while it was read", hint)
         return answer["value"], found
 
     def frames(self, start: int = 0, stop: int | None = None) -> Iterator[Frame]:

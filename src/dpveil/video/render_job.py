@@ -427,9 +427,8 @@ def _hash(path: Path) -> str:
 def check_out(target: Path, clip: Path) -> None:
     """Raise `OutputError` if nothing can be written there, or the clip itself would be replaced."""
     if identity(clip) in (identity(target), identity(certificate_path(target))):
-        raise OutputError(
-            f"{show_path(target)} is the clip itself", hint="choose another name for the output"
-        )
+        hint = "choose another name for the output"
+        raise OutputError(f"{show_path(target)} is the clip itself", hint=hint)
     if target.is_dir():
         raise write_error(target, IsADirectoryError(errno.EISDIR, ""))
     if not target.parent.is_dir():

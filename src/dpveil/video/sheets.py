@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 from dpveil.core.array_types import UInt8
 from dpveil.core.guarantee import count_noun
 from dpveil.core.region_origin import WHOLE
-from dpveil.video.facts import Facts, Track, clock
+from dpveil.video.facts import FIXED, Facts, Track, clock
 from dpveil.video.plan import VideoPlan
 from dpveil.video.reading import Clip, pick_frames
 from dpveil.video.words import followed_span
@@ -40,16 +41,7 @@ Levels = UInt8[np.ndarray, "h w 3"]
 
 def track_sheet(plan: VideoPlan, clip: Clip) -> Levels:
     shown, seconds = plan.tracks[:MOST_ROWS], times_of(clip.facts)
-    wanted = dict[int, list[int]]()
-    for track in shown:  # the first frame in which it is followed, a middle one, and the last, each once
-        first, last = followed_span(track)
-        wanted[track.number] = [*dict.fromkeys((first, (first + last) // 2, last))]
-    pictures: dict[tuple[int, int], Image.Image] = {}
-    for frame in pick_frames(clip, {frame for frames in wanted.values() for frame in frames}):
-        for track in shown:
-            if frame.index in wanted[track.number]:
-                part = _crop_around(frame.image, track, frame.index)
-                pictures[track.number, frame.index] = _fit(part, (TILE, TILE))
+    pictures = track_pictures(shown, clip)
     words, step = MARGIN + 3 * (TILE + GAP), TILE + GAP + 22
     left, length = words + WORDS_WIDTH, max(float(clip.facts.seconds), 1e-9)
     size = left + BAR_WIDTH + MARGIN, HEADER + len(shown) * step + MARGIN
@@ -58,16 +50,15 @@ def track_sheet(plan: VideoPlan, clip: Clip) -> Levels:
     for cut in plan.cuts:
         at = left + BAR_WIDTH * seconds[cut] / length
         draw.line((at, HEADER - 8, at, HEADER + len(shown) * step), fill=RULE, width=1)
+    small = ImageFont.load_default(14)
     for tenth in range(0, 11, 2):
         at = left + BAR_WIDTH * tenth / 10
         draw.line((at, HEADER - 14, at, HEADER - 8), fill=SOFT, width=1)
-        draw.text(
-            (at, HEADER - 34), clock(length * tenth / 10), SOFT, ImageFont.load_default(14), anchor="ma"
-        )
+        draw.text((at, HEADER - 34), clock(length * tenth / 10), SOFT, small, anchor="ma")
     for row, track in enumerate(shown):
         top = HEADER + row * step
-        for column, index in enumerate(wanted[track.number]):
-            x, picture = MARGIN + column * (TILE + GAP), pictures[track.number, index]
+        for column, (index, picture) in enumerate(pictures[track.number].items()):
+            x = MARGIN + column * (TILE + GAP)
             page.paste(picture, (x + (TILE - picture.width) // 2, top + (TILE - picture.height) // 2))
             draw.text((x, top + TILE + 2), clock(seconds[index]), SOFT, ImageFont.load_default(13))
         colour = VISIBLE if track.visible else REPLACED
@@ -83,6 +74,23 @@ def track_sheet(plan: VideoPlan, clip: Clip) -> Levels:
         text = f"and {len(plan.tracks) - len(shown):,} more tracks, which the plan has"
         draw.text((MARGIN, page.height - MARGIN), text, ALARM, ImageFont.load_default(18))
     return np.asarray(page)
+
+
+def track_pictures(tracks: Sequence[Track], clip: Clip) -> dict[int, dict[int, Image.Image]]:
+    """Return by number how each track looks, by frame: the first in which it is followed, a middle one, and
+    the last, each once, in at most `TILE` × `TILE` pixels.
+    """
+    wanted = dict[int, list[int]]()
+    for track in tracks:
+        first, last = followed_span(track)
+        wanted[track.number] = [*dict.fromkeys((first, (first + last) // 2, last))]
+    pictures: dict[int, dict[int, Image.Image]] = {track.number: {} for track in tracks}
+    for frame in pick_frames(clip, {frame for frames in wanted.values() for frame in frames}):
+        for track in tracks:
+            if frame.index in wanted[track.number]:
+                part = _crop_around(frame.image, track, frame.index)
+                pictures[track.number][frame.index] = _fit(part, (TILE, TILE))
+    return pictures
 
 
 def _new_page(size: tuple[int, int], title: str) -> tuple[Image.Image, ImageDraw.ImageDraw]:
@@ -108,7 +116,7 @@ def times_of(facts: Facts) -> list[float]:
 
 def end_text(track: Track) -> str:
     """Return how a track ends, in words; of one that a user added, that it is so."""
-    added = track.finder.endswith(BY_HAND) or (track.finder == track.kind != WHOLE)
+    added = track.finder.endswith(BY_HAND) or (track.kind in FIXED and track.finder == track.kind != WHOLE)
     return "added by hand" if added else TRACK_ENDS[track.end]
 
 
@@ -125,9 +133,7 @@ def _lines(track: Track, seconds: list[float]) -> tuple[str, ...]:
 
 def _crop_around(image: Levels, track: Track, frame: int) -> Levels:
     at = [key.frame for key in track.keys]
-    x, y, w, h = (
-        round(float(np.interp(frame, at, [getattr(key, name) for key in track.keys]))) for name in "xywh"
-    )
+    x, y, w, h = (round(float(np.interp(frame, at, [getattr(k, n) for k in track.keys]))) for n in "xywh")
     aside, above = round(AROUND * w), round(AROUND * h)
     part = image[max(0, y - above) : max(0, y + h + above), max(0, x - aside) : max(0, x + w + aside)]
     return image if track.kind == WHOLE or not part.size else part

@@ -23,13 +23,7 @@ from dpveil.video.containers import Source, as_clip_error, container_of, open_co
 from dpveil.video.decoding import Reader
 from dpveil.video.facts import Facts, Frame, durations
 
-SUFFIXES: Final[dict[str, str]] = {
-    ".mp4": "mp4",
-    ".m4v": "mp4",
-    ".mov": "mov",
-    ".mkv": "matroska",
-    ".webm": "webm",
-}
+SUFFIXES: Final = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska", ".webm": "webm"}
 """The container of each suffix of an output, in lower case."""
 KEYFRAMES: Final = 120  # a keyframe every so many frames at least
 
@@ -187,9 +181,8 @@ class Writer:
             self._container.start_encoding()
         # x264 states its version and settings in messages
         bare = encoder == X264[0]
-        self._bare = (
-            BitStreamFilterContext(f"filter_units=remove_types={MESSAGES}", self._stream) if bare else None
-        )
+        units = f"filter_units=remove_types={MESSAGES}"
+        self._bare = BitStreamFilterContext(units, self._stream) if bare else None
 
     def __enter__(self) -> Writer:
         return self

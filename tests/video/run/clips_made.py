@@ -27,15 +27,24 @@ def picture(index: int) -> np.ndarray:
     return image
 
 
-def make_clip(path: Path, frames: int = FRAMES, *, sound: bool = False, cut: int | None = None) -> Path:
-    """Write a clip of 12 frames a second; from the frame `cut` on, it is the negative."""
+def make_clip(
+    path: Path,
+    frames: int = FRAMES,
+    *,
+    sound: bool = False,
+    cut: int | None = None,
+    still: np.ndarray | None = None,
+) -> Path:
+    """Write a clip of 12 frames a second; from the frame `cut` on, it is the negative. All show `still`."""
     with av.open(str(path), "w") as made:
         stream: Any = made.add_stream("libx264", rate=12)
-        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        height, width, _ = (picture(0) if still is None else still).shape
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
         stream.options = {"preset": "ultrafast", "crf": "12"}
         tone: Any = made.add_stream("aac", rate=8000) if sound else None
         for index in range(frames):
-            shown = picture(index) if cut is None or index < cut else 255 - picture(index)
+            shown = picture(index) if still is None else still
+            shown = shown if cut is None or index < cut else 255 - shown
             frame = av.VideoFrame.from_ndarray(shown, format="rgb24")
             frame.pts, frame.time_base = index, Fraction(1, 12)
             made.mux(stream.encode(frame))

@@ -28,12 +28,7 @@ BESIDE: Final = "; a budget above it may refuse, and is not shown to this key"
 
 
 def price_text(total: Guarantee | None) -> str:
-    """Return what a release costs as a word that `prices` reads; empty for what no budget can pay.
-
-    >>> from dpveil.core.guarantee import Relation, Scope
-    >>> price_text(Guarantee(kind="pure", epsilon=2, relation=Relation("any-image"), scope=Scope("a photo")))
-    '2000000 4000000000000 0 0/any-image'
-    """
+    """Return what a release costs as a word that `prices` reads; empty for what no budget can pay."""
     price = price_of(total)
     return "" if price is None else f"{price.cost.to_text()}/{price.relation_text()}"
 

@@ -10,21 +10,16 @@ from typing import Final
 from jinja2 import Environment, StrictUndefined
 
 INDEX: Final = "/"  # the address of the page itself
-PAGES: Final[Mapping[str, str]] = {INDEX: "index.html", "/video": "video.html"}
-"""The addresses of pages, and their templates."""
 FOLDER: Final = "/page"  # the folder of the addresses of everything else
-TEXT: Final = "text/javascript; charset=utf-8"
-MODULES: Final = (
-    "api archive boxes budget dom keep media names page photos plan result review said stage thumbs"
-    " video work zip"
-)
+KINDS: Final = {"css": "text/css", "svg": "image/svg+xml", "mjs": "text/javascript"}
+STATIC: Final = files("dpveil.service.page").joinpath("static")
 PAGE_FILES: Final[Mapping[str, str]] = {
-    "page.css": "text/css; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-    **{f"{name}.mjs": TEXT for name in MODULES.split()},
+    name: KINDS[kind]
+    for name in sorted(one.name for one in STATIC.iterdir())
+    if (kind := name.rpartition(".")[2]) in KINDS
 }
 """The files and their media types."""
-PATHS: Final = (*PAGES, *(f"{FOLDER}/{name}" for name in PAGE_FILES))
+PATHS: Final = (INDEX, *(f"{FOLDER}/{name}" for name in PAGE_FILES))
 """Addresses that need no key: they are the same for everybody."""
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src blob:;"
@@ -37,12 +32,10 @@ HEADERS: Final[Mapping[str, str]] = {"content-security-policy": POLICY, "cache-c
 
 @cache
 def contents(name: str) -> bytes:
-    return files("dpveil.service.page").joinpath("static", name).read_bytes()
+    return STATIC.joinpath(name).read_bytes()
 
 
-def page(path: str, **told: object) -> str:
-    """Return the page at a path of `PAGES`; `told` fills its template, and every text of it is escaped."""
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(contents(PAGES[path]).decode()).render(told)
+def page(**told: object) -> str:
+    """Return the page; `told` fills its template, and every text of it is escaped."""
+    made = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return made.from_string(contents("index.html").decode()).render(told)

@@ -1,86 +1,70 @@
-"""What a worker tells the page beyond `/v1/plan`: outlines, kept faces, and sentences; of the same plan."""
+"""What a worker tells the page beyond `/v1/plan`: outlines, kept faces, sentences; of the same plan.
+
+Of a document it tells the first pages, and of a clip who is in it.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+import io
+import re
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from PIL import Image
 
-from dpveil.accounting.meaning import NONE, success_bound
+from dpveil.accounting.meaning import success_bound
 from dpveil.assets.file_reference import forbids_commerce, terms_of
 from dpveil.catalogue import build
 from dpveil.core.guarantee import Guarantee, count_noun, pixels
-from dpveil.core.notes import Aside, Note
+from dpveil.core.notes import Aside
 from dpveil.core.rationals import Json, show
 from dpveil.core.region import Region
-from dpveil.core.region_origin import FACE
-from dpveil.errors import DPVeilError, RegionError, fill_words
+from dpveil.errors import DPVeilError
 from dpveil.faces.attribute_model import CAUTION, VALUES
+from dpveil.io.reading import photo_error
+from dpveil.io.unreadable import Refused
 from dpveil.mechanisms.pixel.common_practice import Fill
 from dpveil.mechanisms.rank_choice import RandomisedResponse
 from dpveil.opencv import cv2
-from dpveil.regions.given_regions import OBJECTS
 from dpveil.release.explain import CANDIDATES, explain_largest, percent_above
-from dpveil.release.plan import Plan, plan, plan_json
-from dpveil.release.words import BOXES_ALONE, LOW_STRENGTH, few_pixels_warning, in_short, staying_note
+from dpveil.release.plan import Plan, plan_json
+from dpveil.release.words import in_short, staying_note
+from dpveil.service.documents_and_clips import DOCUMENT, choices_of, format_of_release, original_file
 from dpveil.service.page.account import SIGNS, price_text
-from dpveil.service.request_settings import Request
+
+if TYPE_CHECKING:
+    from dpveil.video.plan import VideoPlan
 
 BUDGETS: Final = ("0.5", "1", "2", "4")
 """Budgets of one attribute that the page offers; beyond 4 there is little to gain (docs, "attributes")."""
-WAYS: Final[tuple[dict[str, Any], ...]] = (
-    {
-        "name": "faces",
-        "title": "Inner face only",
-        "words": "A synthetic face from the forehead to the chin. Hair, ears and neck stay.",
-        "settings": {"method": "attributes"},
-        "keeps": True,
-    },
-    {
-        "name": "heads",
-        "title": "Whole head",
-        "words": "A synthetic head with hair, ears and neck. It hides more.",
-        "settings": {"method": "attributes", "protect": "head"},
-        "keeps": True,
-    },
-    {
-        "name": "fill",
-        "title": "A grey box",
-        "words": "For faces, and for anything else that you frame.",
-        "settings": {"method": "fill", "level": 128},
-        "keeps": False,
-    },
-)
-
-
-ALSO: Final = {
-    "text": ("Text", "rapidocr"),
-    "plates": ("Number plates", "rapidocr"),
-    "codes": ("QR and bar codes", "cv2"),
-}
-"""What the page replaces beside faces if asked: what it is called, and the library that finds it."""
+WAYS: Final = {"faces": {}, "heads": {"protect": "head"}, "rendered": {"gallery": "heads", "outside": "none"}}
+"""Settings of what draws faces, by the names that the page has for them."""
+ALSO: Final = {"text": "rapidocr", "plates": "rapidocr", "codes": "cv2"}
+"""What the page replaces beside faces if asked, and the library that finds it."""
 
 
 def offers() -> dict[str, Json]:
-    """Return the ways to replace a region, the attributes that each can keep, and what else is replaced."""
-    also: list[Json] = [
-        {"name": name, "title": title} for name, (title, library) in ALSO.items() if find_spec(library)
-    ]
-    ways: list[Json] = [way | {"attributes": _attributes(way)} for way in WAYS]
+    """Return settings and attributes of the ways to draw faces, and what else is found."""
+    research = forbids_commerce(terms_of([build("attributes", {})]).values())
+    ways: dict[str, Json] = {
+        name: {"settings": {"method": "attributes", **more}, "attributes": _attributes(more)}
+        for name, more in WAYS.items()
+        if research or name != "rendered"
+    }
+    also: list[Json] = [name for name, library in ALSO.items() if find_spec(library)]
     return {"ways": ways, "also": also, "caution": " ".join(CAUTION)}
 
 
-def _attributes(way: dict[str, Any]) -> list[Json]:
-    settings = {key: value for key, value in way["settings"].items() if key != "method"}
+def _attributes(settings: Mapping[str, Any]) -> list[Json]:
     told: list[Json] = []
-    for name, values in VALUES.items() if way["keeps"] else ():
+    for name, values in VALUES.items():
         responses = {e: RandomisedResponse(epsilon=e, values=len(values)) for e in BUDGETS}
         missing = ""
         try:
-            build("attributes", settings | {"attributes": f"{name}=1"})
+            build("attributes", {**settings, "attributes": f"{name}=1"})
         except DPVeilError as error:  # no model that reads it is installed
             missing = error.message
         budgets: list[Json] = [
@@ -91,74 +75,59 @@ def _attributes(way: dict[str, Any]) -> list[Json]:
     return told
 
 
-ACTS: Final[Mapping[str, str]] = {
+ACTS: Final = {
     "threshold": "a press on the question mark",
     "protect": "another choice under “Replace with”",
 }
-"""What is done on the page in the place of a setting that a note names."""
-SAID: Final[Mapping[str, str]] = {
-    LOW_STRENGTH["weak"]: (
-        "Weak promise: whoever knows the two photos in question can tell in most cases which one was"
-        " released, or in a few cases for certain."
-    ),
-    LOW_STRENGTH[NONE]: (
-        "Practically no promise: whoever knows the two photos in question can tell almost surely which one"
-        " was released."
-    ),
-    BOXES_ALONE: "No face is replaced: every face outside your boxes stays as it is.",
-}
-"""Sentences that name commands of the command line, as the page says them."""
-FEW: Final = (
-    "Promised about any {} alone: about all pixels of a region together the promise is practically none."
-)
+SETTING: Final = re.compile(r'\b(threshold|protect)="[^"]*"| \(see dpveil explain\)')
+"""What is done on the page in the place of a setting that a note names, or of a command."""
 
 
-def warnings(sentences: Iterable[str], total: Guarantee | None) -> dict[str, list[Json]]:
+def warnings(sentences: Iterable[str]) -> dict[str, list[Json]]:
     """Return the warnings of a plan or a certificate, and apart from them what is for information."""
     told: dict[str, list[Json]] = {"warnings": [], "notes": []}
-    m = None if total is None else total.relation.m
-    few = {} if total is None or m is None else {few_pixels_warning(total): FEW.format(pixels(m))}
     for text in sentences:
-        said = fill_words(text.form, ACTS) if isinstance(text, Note) else text
-        told["notes" if isinstance(text, Aside) else "warnings"].append({**SAID, **few}.get(said, said))
+        said = SETTING.sub(lambda found: ACTS.get(found[1], ""), text)
+        told["notes" if isinstance(text, Aside) else "warnings"].append(said)
     return told
 
 
 def licence_notes(terms: Iterable[str]) -> list[str]:
     """Return a note if the terms of a trained file that was used forbid commerce."""
-    research = forbids_commerce(terms)
-    return [Aside("licence: for non-commercial research only, as is a trained file that is used")] * research
+    return [Aside(RESEARCH)] * forbids_commerce(terms)
 
 
+RESEARCH: Final = (
+    "licence: for non-commercial research only, as is a trained file that is used; “A rendered face” with"
+    " nothing kept of it is for any use"
+)
 KEPT: Final = "except"  # the setting that names the faces to be kept
 GREY: Final = "a grey box"
 FACES: Final = {"face": "a synthetic face", "head": "a synthetic head", "box": "a synthetic head"}
 """What replaces faces, by `protect`."""
 
 
-def plan_details(planned: Plan, settings: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, Json]:
+def plan_details(planned: Plan, words: Mapping[str, str]) -> dict[str, Json]:
     """Return what the page shows of a plan: its JSON as `/v1/plan` has it, and what is seen and said.
 
-    `kept` are the faces that `settings` except, as they would be replaced; `doubtful` are places that may be
-    faces and stay in the clear. Outlines are polygons [[x, y], ...] in pixels of the oriented photo.
+    `kept` are the faces that stay as they are; `doubtful` are places that may be faces, and stay.
+    Outlines are polygons [[x, y], ...] in pixels of the oriented photo.
     """
     return {
         "plan": plan_json(planned, words),
         "size": [planned.photo.width, planned.photo.height],
         "outlines": [outlines(region) for region in planned.regions],
-        "kept": _kept_faces(planned, settings),
+        "kept": [
+            {"number": one.origin.number, "box": _box(one), "outline": outlines(one)}
+            for one in {one.origin.number: one for each in planned.regions for one in each.kept}.values()
+        ],
         "doubtful": [_box(region) for region in planned.doubtful],
         "said": _sentences(planned),
     }
 
 
 def outlines(region: Region) -> list[Any]:
-    """Return the polygons around the pixels that are replaced; the corners of the box without a mask.
-
-    >>> from dpveil.core.region import Box
-    >>> outlines(Region(Box(2, 3, 4, 5)))
-    [[[2, 3], [6, 3], [6, 8], [2, 8]]]
-    """
+    """Return the polygons around the pixels that are replaced; the corners of the box without a mask."""
     box = region.box
     if region.mask is None:
         right, below = box.x + box.w, box.y + box.h
@@ -170,26 +139,6 @@ def outlines(region: Region) -> list[Any]:
     return [((line[:, 0] // 2) + corner).tolist() for line in found]
 
 
-def _kept_faces(planned: Plan, settings: Mapping[str, Any]) -> list[Json]:
-    if not settings.get(KEPT):
-        return []
-    rest = {name: value for name, value in settings.items() if name != KEPT}
-    given = settings.get("regions")
-    given = given if isinstance(given, list) else [given]
-    objects = [text for text in given if str(text).strip().startswith(OBJECTS)]
-    request = Request.of({**rest, "regions": ["faces", *objects]})  # under objects no face is counted
-    try:
-        every = plan(planned.photo, request.method, regions=request.finders)
-    except RegionError:
-        return []
-    shown = {region.origin.number for region in planned.regions if region.origin.kind == FACE}
-    return [
-        {"number": region.origin.number, "box": _box(region), "outline": outlines(region)}
-        for region in every.regions
-        if region.origin.kind == FACE and region.origin.number not in shown
-    ]
-
-
 def _box(region: Region) -> list[Json]:
     return [region.box.x, region.box.y, region.box.w, region.box.h]
 
@@ -197,31 +146,37 @@ def _box(region: Region) -> list[Json]:
 def _sentences(planned: Plan) -> dict[str, Json]:
     if planned.total is None or planned.quote is None:
         return {}
-    total = planned.total
-    shown = []
-    for record in planned.quote.regions:
-        method = planned.method.of_region(record)
-        shown.append(GREY if isinstance(method, Fill) else FACES.get(str(getattr(method, "protect", "")), ""))
-    sentence = explain_largest(planned.quote).sentence
-    if len(planned.regions) > 1:
-        sentence = (
-            f"Together: {planned.strength}. Of two candidates for all of them, equally likely before, nobody"
-            f" names the true one with more than {percent_above(success_bound(total, 2))}."
-        )
-    # The page says beside the promise who stays.
-    staying = sorted({one.origin.number or 0 for region in planned.regions for one in region.kept})
-    said = [text for text in planned.warnings if text not in staying_note(staying, by_likeness=False)]
+    methods = [planned.method.of_region(record) for record in planned.quote.regions]
+    one = explain_largest(planned.quote).sentence if len(planned.regions) == 1 else ""
+    staying = sorted({kept.origin.number or 0 for region in planned.regions for kept in region.kept})
+    return promise_details(planned, methods, staying_note(staying, by_likeness=False), one)
+
+
+def promise_details(
+    planned: Any, methods: Iterable[Any], unsaid: Sequence[str], one: str = "", more: Sequence[str] = ()
+) -> dict[str, Json]:
+    """Return what is said of the plan of a photo or clip, whose regions or tracks these methods replace.
+
+    The page says beside the promise who stays, so that note is `unsaid`; `more` is said, too. `one` is the
+    sentence of a single region.
+    """
+    total, names = planned.total, FACES
+    shown = [GREY if isinstance(m, Fill) else names.get(str(getattr(m, "protect", "")), "") for m in methods]
+    sentence = one or (
+        f"Together: {planned.strength}. Of two candidates for all of them, equally likely before, nobody"
+        f" names the true one with more than {percent_above(success_bound(total, 2))}."
+    )
+    said = [text for text in planned.warnings if text not in unsaid]
     used = terms_of((planned.method, *planned.post_processing))
     return {
         "total": in_short(total, of=""),
         "each": [_costs(guarantee) for guarantee in planned.guarantees],
         "by": [*shown],
-        "cost": _cost(total, shown),
         "price": price_text(total),
         "free": total.free,
         "sentence": sentence,
         "bounds": [[str(many), percent_above(success_bound(total, many))] for many in CANDIDATES],
-        **warnings([*said, *licence_notes(used.values())], total),
+        **warnings([*said, *more, *licence_notes(used.values())]),
     }
 
 
@@ -236,21 +191,64 @@ def _costs(guarantee: Guarantee) -> str:
     return f"costs {cost}" if few is None else f"costs {cost}, for any {pixels(few)} alone"
 
 
-def _cost(total: Guarantee, shown: Sequence[str]) -> str:
-    """Return how many regions are replaced and by what, and what they cost.
+MOST_PAGES: Final = 4  # pages of a document that are shown
+MOST_SHOWN: Final = 40  # people of a clip who are shown, and may be kept: all pictures fit into one answer
+DPI, SIDE = 72, 680
+"""In how many dots per inch pages are drawn, and the most pixels of a side that are shown."""
 
-    >>> from dpveil.core.guarantee import Relation, Scope
-    >>> two = Guarantee(kind="pure", epsilon=2, relation=Relation("any-image"), scope=Scope("a box"))
-    >>> _cost(two, ["a synthetic face", "a grey box", "a synthetic face"])
-    '3 places are replaced: 2 by a synthetic face, one by a grey box. What they cost adds up.'
+
+def media_details(told: dict[str, Any], contents: bytes) -> dict[str, Json]:
+    """Return `pages`, pictures of the first pages of a document; of a clip its `tracks`, its `plan`, and what
+    is `said` of that. Pictures are JPEG in base64, and those of tracks are left out if some are kept.
     """
-    one, kinds = len(shown) == 1, Counter(text for text in shown if text)
-    what = f"{count_noun(len(shown), 'place').capitalize()} {'is' if one else 'are'} replaced"
-    if len(kinds) > 1:
-        what += ": " + ", ".join(f"{'one' if n == 1 else n} by {text}" for text, n in kinds.items())
-    elif kinds:
-        (kind,) = kinds
-        what += f" by {kind}" if one else f", each by {kind}"
-    if total.free:
-        return f"{what}. Nothing of what is there is kept, which costs nothing."
-    return f"{what}." if one else f"{what}. What they cost adds up."
+    with original_file(told, contents) as (task, progress):
+        if format_of_release(contents) == DOCUMENT:
+            from dpveil.io.document import Document
+
+            document = Document(task.source, task.stamp or (0, 0))
+            try:
+                numbers, most = range(min(document.pages, MOST_PAGES)), told["pixels"]
+                first = [document.draw(number, DPI, most) for number in numbers]
+            except Refused as refusal:
+                raise photo_error(task.source, refusal) from refusal
+            return {"of": document.pages, "pages": [_jpeg(Image.fromarray(page.image)) for page in first]}
+        from dpveil.video.clip_in_batch import ClipRun
+        from dpveil.video.reading import open_clip
+        from dpveil.video.sheets import track_pictures
+
+        plan = ClipRun(choices=choices_of(told)).plan(task, progress)
+        shown = plan.tracks[:MOST_SHOWN]
+        pictures = {} if told["settings"].get(KEPT) else track_pictures(shown, open_clip(task.source))
+    return _clip_details(plan, {number: [*each.values()] for number, each in pictures.items()})
+
+
+def _clip_details(plan: VideoPlan, pictures: dict[int, list[Image.Image]]) -> dict[str, Json]:
+    from dpveil.video.facts import clock
+    from dpveil.video.sheets import end_text, times_of
+
+    seconds, shown = times_of(plan.facts), plan.tracks[:MOST_SHOWN]
+    tracks: list[Json] = [
+        {
+            "number": track.number,
+            "kind": track.kind,
+            "words": f"{clock(seconds[track.first])} to {clock(seconds[track.last])}, {end_text(track)}",
+            "pictures": [_jpeg(picture) for picture in pictures.get(track.number, ())],
+        }
+        for track in shown
+    ]
+    staying = staying_note([t.number for t in plan.tracks if t.visible], by_likeness=False, what="track")
+    left = [Aside(f"left out of the release: {', '.join(plan.left_out)}")] * bool(plan.left_out)
+    if more := len(plan.tracks) - len(shown):
+        left.append(Aside(f"not shown here, and replaced: {count_noun(more, 'more track')}"))
+    return {
+        "tracks": tracks,
+        "plan": {"strength": plan.strength, "regions": [], "in_the_clear": [*plan.in_the_clear]},
+        "said": promise_details(plan, [draw.method for draw in plan.draws], staying, more=left),
+    }
+
+
+def _jpeg(picture: Image.Image) -> str:
+    file = io.BytesIO()
+    picture.thumbnail((SIDE, SIDE))
+    picture.save(file, "JPEG", quality=75)
+    return b64encode(file.getvalue()).decode()

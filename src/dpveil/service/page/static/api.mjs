@@ -78,6 +78,27 @@ export const plan = (photo, settings, signal) =>
   json("/page/plan", { method: "POST", body: form(photo, settings), signal });
 
 /**
+ * Return what is in a document or clip, and what a release would promise; `heard` is called with how much of it
+ * was looked at.
+ */
+export async function look(file, settings, signal, heard) {
+  const answer = await ask("/page/media", { method: "POST", body: form(file, settings), signal });
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let [told, text] = [{}, ""];
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const lines = (text + part.value).split("\n");
+    text = lines.pop();
+    for (const line of lines) {
+      told = JSON.parse(line);
+      if (told.progress) heard(told.progress);
+    }
+  }
+  if (told.problem) throw new Problem(told.problem);
+  if (told.progress) throw new Problem({ title: "the service broke off", hint: "try again" });
+  return told;
+}
+
+/**
  * Return a release, however long it takes; a retry with the same key gets the same one. `heard` is called with
  * how much of a document or clip is done.
  */

@@ -2,6 +2,9 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/** What regions are called, by their kind. */
+export const NAMES = { face: "Face", box: "Box", object: "Object", text: "Text", plate: "Number plate", code: "Code" };
+
 /** Return the element of the page with this id; null where the page has none. */
 export const $ = (id) => document.getElementById(id);
 
@@ -82,6 +85,7 @@ function become(old, child) {
   const style = child.style.cssText; // the policy refuses the attribute itself
   if (old.style.cssText !== style) old.style.cssText = style;
   for (const name of LISTENERS) old[name] = child[name];
+  if (old.type === "checkbox") old.checked = child.checked; // whatever was pressed before
   adopt(old, [...child.childNodes]);
 }
 

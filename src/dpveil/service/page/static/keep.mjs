@@ -4,20 +4,29 @@ import { $, fill, make } from "./dom.mjs";
 
 const CHOSEN = "=";
 
+const WAYS = [
+  { name: "faces", title: "Inner face only", words: "Forehead to chin: hair, ears and neck stay." },
+  { name: "heads", title: "Whole head", words: "With hair, ears and neck: it hides more." },
+  { name: "rendered", title: "A rendered face", words: "For any use, also in print: less like a photo." },
+  { name: "fill", title: "A grey box", words: "For faces, and anything else that you frame.", settings: { method: "fill", level: 128 } },
+];
+const ALSO = { text: "Text", plates: "Number plates", codes: "QR and bar codes" };
+
 let offers = { ways: [], also: [], caution: "" };
 
 /** Show what the service offers. */
 export function showOffers(told) {
-  offers = told;
-  const ways = told.ways.map((way, at) =>
+  const offered = WAYS.filter(({ name, settings: own }) => own || told.ways[name]);
+  offers = { ...told, ways: offered.map((way) => ({ attributes: [], ...way, ...told.ways[way.name] })) };
+  const ways = offered.map((way, at) =>
     make("label", { class: "way" },
       make("input", { type: "radio", name: "way", value: way.name, checked: at === 0 }),
       make("span", {}, make("strong", {}, way.title), " ", make("small", {}, way.words))));
   fill($("ways"), make("legend", {}, "Replace with"), ...ways);
   $("ways").removeAttribute("aria-busy");
-  const also = told.also.map(({ name, title }) =>
-    make("label", { class: "way" }, make("input", { type: "checkbox", name: "also", value: name }), make("span", {}, title)));
-  fill($("also"), make("legend", {}, "Replace, too"), ...also);
+  const also = told.also.map((name) =>
+    make("label", { class: "way" }, make("input", { type: "checkbox", name: "also", value: name }), make("span", {}, ALSO[name])));
+  fill($("also"), make("legend", {}, "Replace, too"), make("div", {}, ...also));
   $("also").hidden = !also.length;
   $("caution").textContent = told.caution;
   showAttributes();
@@ -41,7 +50,7 @@ export function showNoOffers(told, retry) {
 }
 
 /** Whether faces are drawn, so that a box may get one, too. */
-export const draws = () => way()?.keeps ?? false;
+export const draws = () => (way()?.attributes.length ?? 0) > 0;
 
 function way() {
   const chosen = $("ways").querySelector("input:checked");
@@ -81,7 +90,7 @@ export function settings() {
   const kept = chosen().map(({ name, value }) => name + (value.startsWith(CHOSEN) ? value : `=${value}`));
   return {
     ...own.settings,
-    ...(own.keeps ? { attributes: kept.join(",") || "none" } : {}),
+    ...(draws() ? { attributes: kept.join(",") || "none" } : {}),
     also: [...$("also").querySelectorAll("input:checked")].map(({ value }) => value),
   };
 }

@@ -1,15 +1,15 @@
 // The page: photos come in, are planned, looked at, released and downloaded.
 
-import { json, plan, useKey } from "./api.mjs";
+import { json, look, plan, useKey } from "./api.mjs";
 import { showArchive } from "./archive.mjs";
 import { drawing, middle, showDrawing } from "./boxes.mjs";
 import * as budget from "./budget.mjs";
 import { $, complain, fill, say } from "./dom.mjs";
 import { draws, onChoice, settings, showNoOffers, showOffers } from "./keep.mjs";
-import { progressText, unplanned } from "./media.mjs";
+import { progressText } from "./media.mjs";
 import { Photo } from "./photos.mjs";
 import { releasePhoto, showResult } from "./result.mjs";
-import { lookedAt, obstacle, showPromise } from "./said.mjs";
+import { lookedAt, obstacle, showPromise, watchPromise } from "./said.mjs";
 import { showStage } from "./stage.mjs";
 import { thumbnail } from "./thumbs.mjs";
 import { Planner } from "./work.mjs";
@@ -30,10 +30,19 @@ let silent = false;
 const planner = new Planner(settings, makePlan, show);
 
 async function makePlan(photo, wanted, signal) {
-  if (photo.media) return unplanned();
+  if (photo.media) return look(photo.file, wanted, signal, heard(photo));
   if ($("key")) await asking; // which tells a subject that this key may spend
   const subject = budget.planner();
   return plan(photo.file, { ...wanted, ...(subject ? { subject } : {}) }, signal);
+}
+
+/** Return what notes how much of a photo was looked at. */
+function heard(photo) {
+  photo.done = {};
+  return (done) => {
+    photo.done = done;
+    show();
+  };
 }
 
 /** Keep no face after an object has changed: faces under objects have no number, so others may get theirs. */
@@ -81,9 +90,9 @@ function show() {
   showResult(selected, show);
   if (selected) {
     $("look-title").textContent = selected.name;
-    if (!stopDrawing) showStage(selected, act, draws());
+    if (!stopDrawing) showStage(selected, act, draws(), planner.busy(selected));
   }
-  for (const id of ["draw", "remove", "stage", "regions", "settings"]) $(id).inert = releasing; // what is paid for was shown
+  for (const id of ["draw", "remove", "stage", "regions", "original", "settings"]) $(id).inert = releasing; // what is paid for was shown
   if ($("subject")) $("subject").disabled = releasing;
   showRelease();
   showLooking();
@@ -289,5 +298,6 @@ budget.onPayer(() => {
 });
 onChoice(chosen);
 listenToDrops();
+watchPromise();
 if ($("key")) say("Enter an API key first.");
 else start();

@@ -1,6 +1,6 @@
 // The photos of this tab, and what is asked of the service for each.
 
-import { mediaOf } from "./media.mjs";
+import { forget, mediaOf, planOf } from "./media.mjs";
 
 let numbers = 0;
 
@@ -21,6 +21,7 @@ export class Photo {
     this.faceless = false;
     this.size = null;
     this.planned = null;
+    this.done = {}; // how much of a document or clip was looked at
     this.settings = null;
     this.problem = null;
     this.release = null;
@@ -82,11 +83,13 @@ export class Photo {
   /** Forget the release. */
   forget() {
     if (this.release) URL.revokeObjectURL(this.release.url);
+    forget(this.release);
     this.release = null;
   }
 
   /** Take what the service planned for these settings. */
   take(planned, settings) {
+    if (this.media) return void this.takeMedia(planned, settings);
     this.planned = planned;
     this.size = planned.size;
     this.settings = settings;
@@ -99,6 +102,15 @@ export class Photo {
     }));
     const faces = shown.filter((region) => region.kind === "face" && region.number);
     this.faces = new Map([...faces, ...planned.kept].map((face) => [face.number, face]));
+  }
+
+  /** Take what the service saw in a document or clip with these settings. */
+  takeMedia(told, settings) {
+    const planned = planOf(told, this.faces);
+    planned.choosable = settings.regions.length === 1; // of faces alone: else what is found is numbered together
+    forget(this.planned, planned);
+    Object.assign(this, { planned, settings, problem: null });
+    this.faces = new Map((planned.tracks ?? []).map((track) => [track.number, track]));
   }
 
   /** Whether what is shown is what a release would be. */
@@ -114,6 +126,7 @@ export class Photo {
   /** Give its memory back. */
   close() {
     this.forget();
+    forget(this.planned);
     URL.revokeObjectURL(this.url);
   }
 }

@@ -1,9 +1,9 @@
 // A release beside its original, its certificate in words, and what is downloaded.
 
-import { blob, json, newKey, release } from "./api.mjs";
+import { blob, json, look, newKey, release } from "./api.mjs";
 import { payer } from "./budget.mjs";
 import { $, list, make, replace } from "./dom.mjs";
-import { shown } from "./media.mjs";
+import { planOf, shown } from "./media.mjs";
 import { certificateName, endingOf, quoted, releaseNames } from "./names.mjs";
 import { review } from "./review.mjs";
 import { badge, coverage, more } from "./said.mjs";
@@ -21,14 +21,9 @@ export async function releasePhoto(photo, heard) {
     blob(told.certificate_url),
     json(`/page/releases/${told.id}`),
   ]);
-  if (photo.media) { // where somebody was lost is in no certificate
-    const known = new Set(words.warnings.map(beginning));
-    words.warnings.unshift(...told.notes.filter((note) => !known.has(beginning(note))));
-  }
-  photo.release = { image, certificate, words, url: URL.createObjectURL(image), reviewed: false };
+  const pages = photo.media?.ending === "pdf" ? planOf(await look(image, {})).pages : null;
+  photo.release = { image, certificate, words, pages, url: URL.createObjectURL(image), reviewed: false };
 }
-
-const beginning = (text) => text.split(";")[0];
 
 /** Return a link that downloads a blob, which lives as long as the page shows it. */
 function download(text, contents, name) {

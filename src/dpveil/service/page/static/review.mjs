@@ -1,10 +1,9 @@
 // The review of a release: every place that was replaced, and those that may be faces, before and after.
 
-import { make } from "./dom.mjs";
+import { make, NAMES } from "./dom.mjs";
 
 const SIDE = 132;
 const AROUND = 0.35;
-const NAMES = { face: "Face", box: "Box", object: "Object" };
 
 /** Return the square of an image around a box, as far as it lies in it, as [x, y, side]. */
 function around([x, y, w, h], [width, height]) {

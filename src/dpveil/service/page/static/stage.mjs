@@ -1,9 +1,10 @@
 // The photo with its regions as they will be replaced, and a button on each.
 
 import { moved } from "./boxes.mjs";
-import { $, draw, fill, make, place } from "./dom.mjs";
+import { $, draw, fill, make, NAMES, place } from "./dom.mjs";
 import { original } from "./media.mjs";
 
+const MOST_LISTED = 6;
 const UNREAD = "Nothing of it is released: remove it, or choose another file. All other photos go on.";
 const UNSHOWN = "This browser cannot show photos of this format. The list of regions is right all the same.";
 
@@ -32,6 +33,22 @@ function named(boxes) {
   });
 }
 
+const FOUND = ["text", "plate", "code"];
+
+/** Return what was found beside faces, numbered by kind in the order of the plan. */
+function found(planned) {
+  const count = {};
+  return planned.filter(({ region: { origin } }) => FOUND.includes(origin.kind)).map((one) => {
+    const { box, origin: { kind } } = one.region;
+    count[kind] = (count[kind] ?? 0) + 1;
+    const number = `${NAMES[kind].charAt(0)}${count[kind]}`;
+    return {
+      kind: "found", of: kind, key: `${kind}-${count[kind]}`, number, name: `${NAMES[kind]} ${count[kind]}`,
+      box, outline: one.outline, ...told(one),
+    };
+  });
+}
+
 /** Return everything that is drawn over a photo: what it is, its box and outline, and what it is called. */
 function shapes(photo) {
   const planned = all(photo.settings && photo.planned);
@@ -52,7 +69,7 @@ function shapes(photo) {
   const doubtful = (photo.planned?.doubtful ?? []).map((box, at) => (
     { kind: "doubtful", key: `maybe-${at}`, number: "?", name: `Place ${at + 1}`, box }
   ));
-  return [...faces, ...boxes, ...doubtful];
+  return [...faces, ...found(planned), ...boxes, ...doubtful];
 }
 
 const told = (planned) => ({ cost: planned?.cost ?? "", by: planned?.by ? ` by ${planned.by}` : "" });
@@ -77,8 +94,8 @@ function picture(photo) {
 }
 
 /** Show a photo; `act` is told what is pressed: act.toggle, act.add, act.move, act.remove, act.redraw. */
-export function showStage(photo, act, draws) {
-  fill($("original"), ...original(photo));
+export function showStage(photo, act, draws, waiting) {
+  fill($("original"), ...original(photo, act, waiting));
   $("stage").hidden = !photo.size;
   $("draw").disabled = !photo.size;
   $("draw").hidden = Boolean(photo.media);
@@ -100,25 +117,36 @@ export function showStage(photo, act, draws) {
     ...stacked.map((shape) => draw("path", { class: shape.kind, d: path(outlineOf(shape)) })),
   );
   fill($("stage"), picture(photo), layer, ...stacked.map((shape) => button(shape, photo.size, act)));
-  return fill($("regions"), ...shown.map((shape) => entry(shape, act, draws)));
+  return fill($("regions"), ...listed(shown).map((shape) => entry(shape, act, draws)));
 }
 
 const corners = ([x, y, w, h]) => [[x, y], [x + w, y], [x + w, y + h], [x, y + h]];
 const outlineOf = ({ outline, box }) => outline ?? [corners(box)];
+
+/** Return what is listed of these: of many places of one kind, such as lines of text, all in one entry. */
+function listed(shown) {
+  const many = (shape) => shape.kind === "found" && shown.filter(({ of }) => of === shape.of);
+  return shown.flatMap((shape) => {
+    const alike = many(shape) || [];
+    if (alike.length <= MOST_LISTED) return [shape];
+    return shape === alike[0] ? [{ ...shape, name: `${shape.name} to ${alike.length}`, words: "are replaced" }] : [];
+  });
+}
 
 const LISTED = {
   face: { words: "is replaced", does: "Keep" },
   kept: { words: "stays as it is", does: "Replace" },
   box: { words: "is replaced", does: "Remove" },
   doubtful: { words: "may be a face, and stays as it is", does: "Replace" },
+  found: { words: "is replaced" },
 };
 
 function press(shape, act) {
   if (shape.kind === "doubtful") act.add(shape.box, true);
-  else if (shape.kind !== "box") act.toggle(shape.number);
+  else if (shape.kind === "face" || shape.kind === "kept") act.toggle(shape.number);
 }
 
-/** Return the button over a region. */
+/** Return the button over a region; of what cannot be kept, its number alone, as the list tells of it. */
 function button(shape, size, act) {
   const { kind, box, at } = shape;
   const keyed = (event) => {
@@ -128,15 +156,14 @@ function button(shape, size, act) {
     if (other) act.move(at, other);
     else act.remove(at);
   };
-  const attributes = {
+  const attributes = { class: `spot ${kind}`, "data-key": shape.key };
+  const pressed = kind === "found" ? { "aria-hidden": "true" } : {
     type: "button",
-    class: `spot ${kind}`,
-    "data-key": shape.key,
     "aria-label": TOLD[kind](shape),
     onclick: () => press(shape, act),
     onkeydown: kind === "box" ? keyed : null,
   };
-  const made = make("button", attributes, make("span", { "aria-hidden": "true" }, String(shape.number)));
+  const made = make(kind === "found" ? "span" : "button", { ...attributes, ...pressed }, make("span", { "aria-hidden": "true" }, String(shape.number)));
   place(made, box, size);
   return made;
 }
@@ -151,8 +178,8 @@ function entry(shape, act, draws) {
   const change = shape.kind === "box" && draws
     ? pressed("change", `${other} for ${shape.name}`, `${other} instead`, redraw)
     : null;
-  const what = ` ${words}${shape.by ?? ""}${shape.cost ? `: ${shape.cost}` : ""}`;
+  const what = ` ${shape.words ?? words}${shape.by ?? ""}${shape.cost ? `: ${shape.cost}` : ""}`;
   const main = () => (shape.kind === "box" ? act.remove(shape.at) : press(shape, act));
   return make("li", { class: shape.kind }, make("span", {}, make("strong", {}, shape.name), what), change,
-    pressed("list", `${does} ${shape.name}`, does, main));
+    does ? pressed("list", `${does} ${shape.name}`, does, main) : null);
 }
