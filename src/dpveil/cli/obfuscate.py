@@ -266,8 +266,10 @@ def obfuscate_command(
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
     parts: list[Part | None] = []
     summarise: Any = ignore_release
+    write_page: Any = None
     if review is not None:
         from dpveil.cli.review import review_part as summarise
+        from dpveil.cli.review import write_review as write_page
     keep_freed_memory()
     planning = dry_run or is_priced(choices, photos)
     with bar(len(photos), "planning" if planning else "releasing", quiet=voice.quiet) as step:
@@ -297,7 +299,7 @@ def obfuscate_command(
     listed = max(
         0 if labelled is None or dry_run else write_file(labelled.place, partial(labelled.write, report)),
         write_file(manifest, partial(write_manifest, report)),
-        0 if review is None else _write_review(review, parts, report, anew=choices.force),
+        write_file(review, lambda path: write_page(parts, report, path, anew=choices.force)),
     )
     tell_dry(choices, report, voice)
     print_report(report, json, voice, out=out, seeded=seed is not None)
@@ -347,12 +349,6 @@ def _check_written(
         from dpveil.cli.review import check_review
 
         check_review(review, tasks, out, replace=choices.force)
-
-
-def _write_review(path: Path, parts: Sequence[Part | None], report: Report, *, anew: bool) -> int:
-    from dpveil.cli.review import write_review
-
-    return write_file(path, partial(write_review, parts, report, anew=anew))
 
 
 def _keys(*given: Path | None) -> dict[str, Any]:
