@@ -34,7 +34,7 @@ COMPACT: Final = 0.8
 SINGLE: Final = 0.97
 """Mean share of several letters, of such in a part that is nearly a square, and share of a lone one, from
 which what is read are letters: in portraits the network sees single ones, and some at 0.73."""
-FEWEST: Final = 3  # letters, where a mark takes half of the picture: one or two are read in portraits
+FEWEST: Final = 3  # letters in what takes most of the picture: one or two are read in portraits
 EDGE: Final = 1.3  # how much smaller than its rectangle the part is in which a lone letter is read again
 INNER: Final = 0.9
 """Mean share there from which it is one: 0.9 and more in 59 of 60 marks of letters, and 0.86 and less in
@@ -142,7 +142,7 @@ def is_lettering(image: UInt8[np.ndarray, "h w 3"], rectangle: Any) -> bool:
         line = np.rot90(line)
     half = len(line) // 2
     several = SEVERAL if line.shape[1] > SQUARE * line.shape[0] else COMPACT
-    least = FEWEST if 2 * line.size > image.size else 1
+    least = FEWEST if 4 * line.size > 3 * image.size else 1
     for part in (line, line[:half], line[half:]) if LOWEST <= half <= HEIGHT else (line,):
         found = _best(part)
         if found is None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
 
 import numpy as np
 
@@ -170,6 +172,7 @@ WINDOW: Final = (13, 13)  # pixels that are compared around a point: about a thi
 LEVELS: Final = 3  # halvings of the pyramid: motion of up to 2³ half windows between two frames
 BESIDE_PIXELS: Final = 64
 """Pixels around points that are looked at: half the window at the coarsest level of the pyramid, and more."""
+PATCH: Final = 32  # side of a box in which contents are compared, in pixels
 BACK_PIXELS: Final = 1.0
 """Largest distance in pixels between a point and where it is after following it there and back."""
 LEAST_POINTS: Final = 8  # of `GRID`² that have to come back: a median of fewer says little
@@ -184,6 +187,37 @@ TEMPLATE: Final = 16  # least shorter side of what is looked for in pixels, and 
 ZOOM: Final = (0.9, 1.1)  # least and largest change of size between two frames; more is a wrong match
 Followed = tuple[Boxes, Sure, Float[np.ndarray, " n"]]
 """Boxes, whether they are sure, and the degrees by which their contents were turned, clockwise."""
+
+
+@dataclass(frozen=True, eq=False)
+class GreyFrame:
+    """A frame's number, its time since the first one, and a small grey copy with its scale."""
+
+    frame: int
+    seconds: Fraction
+    grey: UInt8[np.ndarray, "h w"]
+    scale: float
+
+
+def likeness(
+    one: GreyFrame, was: Float[np.ndarray, " 4"], other: GreyFrame, there: Float[np.ndarray, " 4"]
+) -> float:
+    """Return how alike the contents of a box in each of two frames are, whatever their brightness: -1 to 1.
+
+    The inner part of the one is looked for in and around the other. Two faces of LFW are above 0.7 in 1 of
+    100 pairs, and above 0.8 in 1 of 2000.
+    """
+    part, area = _patch(one, was, 1 - INNER), _patch(other, there, 1 + 2 * INNER)
+    return float(cv2.matchTemplate(area, part, cv2.TM_CCOEFF_NORMED).max())
+
+
+def _patch(frame: GreyFrame, box: Float[np.ndarray, " 4"], wide: float) -> UInt8[np.ndarray, "s s"]:
+    """Return what is in a box that is so many times as wide and high."""
+    side, scaled = round(PATCH * wide), np.asarray(box) * frame.scale
+    size, middle = (scaled[2:] - scaled[:2]) * wide, (scaled[2:] + scaled[:2]) / 2
+    view = np.column_stack([np.diag(size / side), middle - size / 2])
+    how: Any = {"flags": cv2.INTER_AREA | cv2.WARP_INVERSE_MAP, "borderMode": cv2.BORDER_REPLICATE}
+    return np.asarray(cv2.warpAffine(frame.grey, view, (side, side), **how))
 
 
 def small(image: UInt8[np.ndarray, "h w 3"]) -> tuple[Small, float]:

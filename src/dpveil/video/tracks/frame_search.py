@@ -20,7 +20,7 @@ from dpveil.core.region_origin import FACE
 from dpveil.opencv import cv2
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import Facts, Frame
-from dpveil.video.tracks.box_flow import follow, small
+from dpveil.video.tracks.box_flow import GreyFrame, follow, small
 from dpveil.video.tracks.live_track import Edges, Place, is_outside
 
 LONG_SIDE: Final = 1280  # longer side, in pixels, to which frames are downscaled that are searched
@@ -50,16 +50,6 @@ MOST_KEPT: Final = 120
 """The most frames that are remembered besides the newest: 30 MB. At high rates, some are left out."""
 Step = tuple[Edges, bool, float]
 """Where a box is, whether that is sure, and by how many degrees its contents were turned, clockwise."""
-
-
-@dataclass(frozen=True, eq=False)
-class GreyFrame:
-    """A frame's number, its time since the first one, and a small grey copy with its scale."""
-
-    frame: int
-    seconds: Fraction
-    grey: UInt8[np.ndarray, "h w"]
-    scale: float
 
 
 class Memory:

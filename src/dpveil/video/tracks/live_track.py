@@ -13,7 +13,7 @@ import numpy as np
 
 from dpveil.core.array_types import Float
 from dpveil.video.facts import MERGED, Key, Track
-from dpveil.video.tracks.box_flow import clip_boxes
+from dpveil.video.tracks.box_flow import GreyFrame, clip_boxes
 
 TOLERANCE: Final = 0.06
 """How far edges may be from straight lines between keys, relative to the box; boxes at keys grow by that."""
@@ -238,6 +238,11 @@ class LiveTrack:
     """When the last of them was, and when they came to be `COVERED`."""
     passes: bool = False
     """Whether its motion took it behind another track since its last detection."""
+    carried: bool = False
+    free: int = 0
+    """Whether flow took it to another track since then, and the last search before that."""
+    seen: GreyFrame | None = None
+    """The frame of its last detection."""
     turn_asked: float = 0.0
     turn_known: Fraction | None = None
     """How far it was turned when its turn was looked for last, and when it was last found."""
@@ -278,15 +283,17 @@ class LiveTrack:
         for place, corrected in zip(self.loose, self._correct(box, before), strict=True):
             self.path.add(place.frame, corrected, place.turned)
         self.uncover()
-        self.doubles, self.passes = [], False
+        self.doubles, self.passes, self.carried, self.free = [], False, False, here.frame
         self._move(self.found, here)
         self.loose, self.place, self.found = [], here, here
         self.score = score if self.score is None else max(self.score, score or 0.0)
 
-    def rejoin(self, box: Edges, score: float | None) -> None:
-        """Take a detection beyond another track, which was followed in its place: it went straight there."""
-        self.loose = [replace(place, sure=False) for place in self.loose]
+    def rejoin(self, box: Edges, score: float | None, before: Sequence[Place]) -> None:
+        """Take a detection beyond another track, to which flow had taken it: since then, it went straight."""
+        free = min(self.free, self.place.frame - 1)
+        self.loose = [replace(place, sure=place.sure and place.frame <= free) for place in self.loose]
         self.find(box, score)
+        self.path.widen({place.frame: (place.box, place.sure) for place in before if place.frame > free})
 
     def continue_at_border(self, box: Edges, score: float | None, before: Sequence[Place]) -> None:
         """Take a detection that the border cut less, as `find` does, and where it was before that too."""

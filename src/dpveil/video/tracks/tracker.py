@@ -24,15 +24,17 @@ from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import LOST, MERGED, Facts, Frame, Track
 from dpveil.video.reading import ahead, room_for
 from dpveil.video.tracks.box_flow import (
+    GreyFrame,
     clip_boxes,
     complete_box,
     continuations,
     cut,
+    likeness,
     matches,
     overlap,
     share,
 )
-from dpveil.video.tracks.frame_search import FrameSearcher, GreyFrame, Memory, SearchedFrame, TrackSettings
+from dpveil.video.tracks.frame_search import FrameSearcher, Memory, SearchedFrame, TrackSettings
 from dpveil.video.tracks.live_track import ClosedTrack, Edges, LiveTrack, Place, is_outside
 
 SMALLEST_FACE: Final = 40  # pixels of height below which landmarks of a face are noise, and not looked for
@@ -82,6 +84,7 @@ HELD_SHARE: Final = 0.8
 front of another one covers a part of it."""
 PASSED_SHARE: Final = 0.3
 """Share of a box, where its motion took it, that another one holds: the one passes behind the other."""
+LOOKS_ALIKE: Final = 0.8  # likeness from which who is found is taken for who passed behind somebody
 Pairs = Bool[np.ndarray, "n m"]
 
 
@@ -135,8 +138,9 @@ class Tracker:
                 traces = [trace for trace in own if trace.kind == kind]
                 new = self._assign(traces, [one for one in found if one.kind == kind], now)
                 self._begin(finder, new, _missing(traces, now), now)
-        for trace in self._live:
-            if trace.kind == FACE and trace.found.frame == now.frame and trace.turn_is_due:
+        for trace in (one for one in self._live if one.found.frame == now.frame):
+            trace.seen = now
+            if trace.kind == FACE and trace.turn_is_due:
                 trace.turn(turn_of(frame.image, trace.box, trace.path.roll(trace.place.turned)))
         self._check_keys()
 
@@ -193,17 +197,23 @@ class Tracker:
     ) -> list[Seen]:
         """Give detections to tracks whose motion took them past others to there; return those of none.
 
-        Flow follows whoever passes in front, so that such a track is not where it was followed to.
+        Flow follows whoever passes in front, so that such a track is not where it was followed to. Only who
+        looks as before is taken for the same: somebody else may go on from there.
         """
         passed = np.array([trace.box for trace in traces if trace.found.frame == now.frame]).reshape(-1, 4)
         for trace in missing:
-            trace.passes |= bool((share(trace.onward[None], passed) >= PASSED_SHARE).any())
-        some = [trace for trace in missing if trace.passes]
+            onward, there = share(np.stack([trace.onward, trace.box]), passed) >= PASSED_SHARE
+            trace.passes |= bool(onward.any())
+            trace.carried |= bool(there.any())
+            trace.free = trace.free if trace.carried else now.frame
+        some = [trace for trace in missing if trace.passes and (trace.carried or not trace.place.sure)]
         boxes = np.array([_edges(one) for one in found]).reshape(-1, 4)
         onward = np.array([trace.onward for trace in some]).reshape(-1, 4)
         pairs = matches(onward, onward, np.zeros(len(some)), boxes, narrow=True)
-        for i, j in pairs:
-            some[i].rejoin(complete_box(boxes[j], onward[i], *self._size), found[j].score)
+        pairs = [(i, j) for i, j in pairs if _is_alike(some[i], boxes[j], now)]
+        before = self._memory.backwards(now, [boxes[j] for _, j in pairs])
+        for (i, j), places in zip(pairs, before, strict=True):
+            some[i].rejoin(complete_box(boxes[j], onward[i], *self._size), found[j].score, places)
         taken = {j for _, j in pairs}
         return [one for j, one in enumerate(found) if j not in taken]
 
@@ -261,6 +271,13 @@ class Tracker:
 
 def _missing(traces: list[LiveTrack], now: GreyFrame) -> list[LiveTrack]:
     return [trace for trace in traces if trace.found.frame != now.frame]
+
+
+def _is_alike(trace: LiveTrack, box: Edges, now: GreyFrame) -> bool:
+    """Whether what is in a box now looks as the object did at its last detection."""
+    if trace.seen is None:
+        return False
+    return likeness(trace.seen, trace.found.box, now, box) >= LOOKS_ALIKE
 
 
 def _edges(one: Seen) -> Edges:
