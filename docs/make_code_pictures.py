@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from skimage import data
 
-from dpveil.assets import Card
+from dpveil.assets.model_cards import Card
 from dpveil.codecs import PCA, Dictionary, StoredCodec
 from dpveil.core.registry import LATENT
 from dpveil.mechanisms.latent import BoxLaplace

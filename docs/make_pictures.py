@@ -33,7 +33,7 @@ from skimage import data
 from dpveil.cli.compare import compare, lines_of
 from dpveil.core.photo import Photo
 from dpveil.core.registry import PIXEL
-from dpveil.io import encode
+from dpveil.io.writing import encode
 from dpveil.mechanisms.pixel import (
     DPSVD,
     BitPlanes,

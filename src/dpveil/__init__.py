@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dpveil.core.region import Box, Region
     from dpveil.core.region_origin import Origin
     from dpveil.errors import DPVeilError
-    from dpveil.io import read
+    from dpveil.io.reading import read
     from dpveil.ledger.ledger import Ledger
     from dpveil.noise.bits import BitSource, SecureBits, SeededBits
     from dpveil.release.keys import PublicKey, SigningKey
@@ -68,7 +68,7 @@ _load, _ = lazy(
         "core.photo": "Photo",
         "core.region": "Box Region",
         "errors": "DPVeilError",
-        "io": "read",
+        "io.reading": "read",
         "ledger.ledger": "Ledger",
         "noise.bits": "BitSource SecureBits SeededBits",
         "release.keys": "PublicKey SigningKey",

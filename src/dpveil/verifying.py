@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpveil.io import MAX_PIXELS, is_present, read_untrusted
 from dpveil.io.folders import DATA_SET, PACKED_SUFFIXES, PDF, is_data_set, is_folder
 from dpveil.io.names import check_path
+from dpveil.io.reading import MAX_PIXELS
+from dpveil.io.untrusted_files import is_present, read_untrusted
 from dpveil.release.saving import certificate_from, certificate_path, image_path, is_clip
 from dpveil.release.verification import Trusted, Verification, check_requirements, examine, judge
 from dpveil.release.verification import verify as verify_photo

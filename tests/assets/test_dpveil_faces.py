@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpveil.assets import card_path, trained_files
-from dpveil.assets.trained_files import default_path
+from dpveil.assets import trained_files
+from dpveil.assets.trained_files import card_path, default_path
 from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import TONE, VALUES, AttributeModel
 from dpveil.faces.face_gallery import DEFAULT, FaceGallery

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from dpveil.assets import AssetField, Kind, Reference, card_path, save
-from dpveil.assets.trained_files import KEY, _hash, encode_file, tensors_of
+from dpveil.assets.file_reference import AssetField, Kind, Reference
+from dpveil.assets.trained_files import KEY, _hash, card_path, encode_file, save, tensors_of
 from dpveil.codecs import CODEC, Codec, Dictionary, Statistics, load
 from dpveil.core.registry import CODECS
 from dpveil.errors import InvalidParameter, ModelError, OutputError, UnknownName

@@ -17,7 +17,9 @@ from PIL import Image
 from skimage import data
 
 import dpveil
-from dpveil.assets import Card, save, trained_files
+from dpveil.assets import trained_files
+from dpveil.assets.model_cards import Card
+from dpveil.assets.trained_files import save
 from dpveil.cli import run
 from dpveil.cli.review import EDGE
 from dpveil.regions import Faces

@@ -15,7 +15,7 @@ from PIL import Image
 from command_lines import last
 from dpveil.cli import EMPTY, app, exits, obfuscate
 from dpveil.cli.options import PRESETS, with_preset
-from dpveil.io import MAX_PIXELS
+from dpveil.io.reading import MAX_PIXELS
 
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
 FEW = (

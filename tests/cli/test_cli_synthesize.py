@@ -9,7 +9,7 @@ import pytest
 from made_faces import faces, source_of, train
 
 import dpveil
-from dpveil.assets import save
+from dpveil.assets.trained_files import save
 from dpveil.bench.items import PhotoFile
 from dpveil.cli import synthesize
 from dpveil.cli.synthesize import Album

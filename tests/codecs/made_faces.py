@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpveil.assets import Card
+from dpveil.assets.model_cards import Card
 from dpveil.codecs import AAM
 from dpveil.core.registry import CODECS
 from dpveil.errors import ModelError

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from made_faces import LENGTH, accepted, faces, source_of, train
 
-from dpveil.assets import save
 from dpveil.assets.networks import Network
+from dpveil.assets.trained_files import save
 from dpveil.codecs import Bounds, StyleGAN, load
 from dpveil.codecs.base import pictures_of
 from dpveil.codecs.statistics import (

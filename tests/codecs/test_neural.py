@@ -12,8 +12,8 @@ from made_faces import faces
 from made_gan import CANVAS, COUNT, SIDE, beyond, made
 from printed_deviations import printed
 
-from dpveil.assets import save
 from dpveil.assets.networks import Network
+from dpveil.assets.trained_files import save
 from dpveil.codecs import GAN, StyleGAN, load, upconv
 from dpveil.codecs.network_codecs import EncoderDecoder
 from dpveil.codecs.statistics import Statistics

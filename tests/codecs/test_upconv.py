@@ -12,7 +12,7 @@ from made_faces import faces
 from made_upconv import CANVAS, COUNT, EMBEDDED, PEOPLE, SIDE, made, people
 from printed_deviations import printed
 
-from dpveil.assets import save
+from dpveil.assets.trained_files import save
 from dpveil.codecs import UpConv, load
 from dpveil.codecs.upconv import embed_crops
 from dpveil.errors import ModelError

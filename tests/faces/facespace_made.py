@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 from skimage import data
 
-from dpveil.assets import Card
+from dpveil.assets.model_cards import Card
 from dpveil.codecs import PCA
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.photo import Photo

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from made_faces import faces
 
-from dpveil.assets import Card
+from dpveil.assets.model_cards import Card
 from dpveil.faces.face_gallery import FaceGallery, webp
 
 VALUES = {"gender": ("female", "male"), "age": ("18-29", "30-44", "45-59", "60-90")}

@@ -7,7 +7,7 @@ from itertools import product
 import cv2
 import numpy as np
 
-from dpveil.assets import Card
+from dpveil.assets.model_cards import Card
 from dpveil.faces.attribute_model import LENGTH, READ, TONE, VALUES, AttributeModel
 from dpveil.faces.face_gallery import FaceGallery, webp
 from dpveil.faces.geometry.tone import tones

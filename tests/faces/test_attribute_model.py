@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.assets import Card, save
-from dpveil.assets.trained_files import card_path, encode_file
+from dpveil.assets.model_cards import Card
+from dpveil.assets.trained_files import card_path, encode_file, save
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.faces.attribute_model import LENGTH, VALUES, AttributeModel, features

@@ -11,8 +11,7 @@ from made_faces import faces
 from made_gallery import VALUES, made_gallery
 from safetensors.numpy import load_file, save_file
 
-from dpveil.assets import card_path, save
-from dpveil.assets.trained_files import KEY, _hash, encode_file, tensors_of
+from dpveil.assets.trained_files import KEY, _hash, card_path, encode_file, save, tensors_of
 from dpveil.codecs import load
 from dpveil.errors import ModelError, OutputError
 from dpveil.faces.face_gallery import FaceGallery, features_of, small, webp

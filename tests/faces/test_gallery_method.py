@@ -10,8 +10,8 @@ import pytest
 from made_nobody import CARD
 
 import dpveil.assets.trained_files
-from dpveil.assets import save
 from dpveil.assets.file_reference import terms_of
+from dpveil.assets.trained_files import save
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 from dpveil.faces.face_gallery import FaceGallery, webp
 from dpveil.faces.gallery_method import Gallery

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from dpveil.assets import card_path, save
-from dpveil.assets.trained_files import KEY, _hash, default_path, tensors_of
+from dpveil.assets.trained_files import KEY, _hash, card_path, default_path, save, tensors_of
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.drawn_face import DIM_LIGHT, SURE, HeadFace, portrait

@@ -13,7 +13,7 @@ from PIL import Image
 
 import dpveil
 from dpveil import Photo
-from dpveil.assets import save
+from dpveil.assets.trained_files import save
 from dpveil.catalogue import method_from_certificate
 from dpveil.core.region import Box, Region
 from dpveil.core.region_origin import Origin

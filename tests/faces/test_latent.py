@@ -11,7 +11,7 @@ import pytest
 from facespace_made import SIDE, codec
 
 from dpveil.accounting import compose
-from dpveil.assets import save
+from dpveil.assets.trained_files import save
 from dpveil.catalogue import build
 from dpveil.core.registry import LATENT
 from dpveil.errors import InvalidParameter, ModelError, UnsupportedRelation, UsageError

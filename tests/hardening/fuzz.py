@@ -184,7 +184,7 @@ def photos(folder: Path) -> Try:
     from PIL import ImageCms  # so that its import is nobody's memory
 
     from dpveil.errors import PhotoError
-    from dpveil.io import read
+    from dpveil.io.reading import read
 
     assert ImageCms.getOpenProfile
     originals, path = seeds(), folder / "photo"

@@ -12,7 +12,7 @@ from fuzz import GIVE_BACK, SPARE, Spy, fuzz
 from fuzz_seeds import seeds
 from PIL import AvifImagePlugin, Image
 
-import dpveil.io
+import dpveil
 from dpveil import processes
 
 FILES = 300
@@ -62,7 +62,7 @@ def measure(folder):
     small = image.crop((0, 0, 16, 16))
     files = [save(folder / name, image, **options) for name, options in KINDS.items()]
     for name, options in KINDS.items():  # decoders and their tables are nobody's memory
-        dpveil.io.read(save(folder / f"small-{name}", small, **options))
+        dpveil.read(save(folder / f"small-{name}", small, **options))
     del levels, image
     AvifImagePlugin.DEFAULT_MAX_THREADS = 1  # each thread, one for each core, would reserve a stack
     print(json.dumps({path.name: apart(path) for path in files}))
@@ -78,7 +78,7 @@ def apart(path):
     if not os.fork():
         spy = Spy()
         before = addresses(b"VmSize")
-        kept = dpveil.io.read(path).image.nbytes
+        kept = dpveil.read(path).image.nbytes
         told = [addresses(b"VmPeak") - before, spy.pixels * spy.channels, kept]
         os.write(answer, json.dumps(told).encode())
         os._exit(0)

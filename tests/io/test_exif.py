@@ -15,10 +15,9 @@ import dpveil
 from chains import chain
 from dpveil.cli import run
 from dpveil.errors import DPVeilError
-from dpveil.io import encode
 from dpveil.io.exif import NAMES, check_texts, exif_block, parse_names, texts_of
 from dpveil.io.reading import read_metadata
-from dpveil.io.writing import only_picture
+from dpveil.io.writing import encode, only_picture
 
 LINES = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=40)
 TEXTS = st.fixed_dictionaries(

@@ -16,8 +16,7 @@ from PIL.PngImagePlugin import PngInfo
 
 import dpveil.io as dio
 from dpveil.errors import InvalidParameter, OutputError, UnknownName
-from dpveil.io import encode
-from dpveil.io.writing import only_picture
+from dpveil.io.writing import encode, only_picture
 
 
 @pytest.mark.parametrize("fmt", ["png", "webp", "tiff", "bmp"])

@@ -24,8 +24,9 @@ import dpveil.io as dio
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import PhotoError
-from dpveil.io import document, read_bytes
+from dpveil.io import document
 from dpveil.io.document import Document
+from dpveil.io.reading import read_bytes
 from dpveil.io.unreadable import Refused
 from dpveil.processes import Ended
 from dpveil.regions.growth import grow

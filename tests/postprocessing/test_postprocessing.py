@@ -9,8 +9,9 @@ import pytest
 
 import dpveil
 from dpveil import verify
-from dpveil.assets import Card, save
+from dpveil.assets.model_cards import Card
 from dpveil.assets.networks import Network
+from dpveil.assets.trained_files import save
 from dpveil.core.certificate import parse_certificate
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.noise.bits import SeededBits

@@ -15,7 +15,7 @@ from kept_tables import kept_rows, read
 from made_codes import chips, portrait
 from PIL import Image
 
-from dpveil.assets import Card
+from dpveil.assets.model_cards import Card
 from dpveil.codecs import PCA
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import Frame

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from network_made import crops
 
-from dpveil.assets import Card
+from dpveil.assets.model_cards import Card
 from dpveil_train.denoiser import METHODS, TINY, Draws, Trainer, cut, random_release
 
 

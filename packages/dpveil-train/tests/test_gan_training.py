@@ -11,7 +11,7 @@ import pytest
 import torch
 from network_made import shard, trainer
 
-from dpveil.assets import Card
+from dpveil.assets.model_cards import Card
 from dpveil.cli import run
 from dpveil.codecs import load
 from dpveil.faces import Latent

@@ -11,8 +11,8 @@ import torch
 from network_made import crops, shard, trainer
 from torch.nn.functional import conv2d, conv_transpose2d
 
-from dpveil.assets import Card
 from dpveil.assets.engines import OnnxRuntime, OpenCV
+from dpveil.assets.model_cards import Card
 from dpveil.codecs.network_codecs import ellipse_mask
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil_train.networks import NetworkOrder, export_onnx, halve_weights

@@ -7,7 +7,7 @@ import pytest
 import torch
 from network_made import trainer
 
-from dpveil.assets import Card
+from dpveil.assets.model_cards import Card
 from dpveil_train.upconv import FULL, TINY, Generator, expression
 
 

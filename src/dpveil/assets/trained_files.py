@@ -19,8 +19,8 @@ import numpy as np
 from dpveil.assets.model_cards import Card, CardWords, card_text
 from dpveil.core.rationals import Json
 from dpveil.errors import ModelError, UsageError
-from dpveil.io import write_together
 from dpveil.io.names import escape_text, show_path
+from dpveil.io.writing import write_together
 
 PACKAGE: Final = "dpveil_faces"
 OWN: Final = str(Path(__file__).parent)  # where this package keeps files of its own

@@ -27,10 +27,9 @@ from dpveil.core.certificate import Certificate
 from dpveil.core.photo import Photo
 from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, InvalidParameter, UsageError
-from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.folders import PDF, STAGE, UNWRITTEN
-from dpveil.io.names import escape_text, released_suffix, show_path
-from dpveil.io.reading import photo_error
+from dpveil.io.names import FORMATS, escape_text, released_suffix, show_path
+from dpveil.io.reading import most_bytes, photo_error, read_bytes
 from dpveil.io.screening import foreign_name, format_name
 from dpveil.io.unreadable import COPY_AGAIN, Refused
 from dpveil.io.untrusted_files import open_untrusted, too_large, without_blocking

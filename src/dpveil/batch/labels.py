@@ -26,11 +26,13 @@ from dpveil.core.region import Box
 from dpveil.core.region_origin import FACE
 from dpveil.core.urls import Url
 from dpveil.errors import UsageError
-from dpveil.io import make_folder, read, read_untrusted, write_together
 from dpveil.io.decoding import ORIENTATION
 from dpveil.io.folders import identity, is_folder, real, walk
 from dpveil.io.names import escape_text, show_path
+from dpveil.io.reading import read
 from dpveil.io.unreadable import Refused
+from dpveil.io.untrusted_files import read_untrusted
+from dpveil.io.writing import make_folder, write_together
 from dpveil.release.saving import read_certificate
 
 MOST_BYTES: Final = 1 << 28  # largest file of labels

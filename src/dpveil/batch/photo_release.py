@@ -20,8 +20,8 @@ from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import KEEP_PAGES, RunSettings, Task
 from dpveil.core.certificate import Certificate
 from dpveil.errors import DPVeilError, LedgerError, NoRegion, OutputError
-from dpveil.io import make_folder
 from dpveil.io.reading import read_metadata
+from dpveil.io.writing import make_folder
 from dpveil.release.plan import Budget, Plan, plan
 from dpveil.release.saving import Payment, Release, remove_leftovers
 

@@ -20,10 +20,9 @@ import numpy as np
 
 from dpveil.batch.workers import serve
 from dpveil.errors import UsageError
-from dpveil.io import make_folder
 from dpveil.io.locking import in_use
 from dpveil.io.names import show_path
-from dpveil.io.writing import OWNER_ONLY, as_output_error, temporary_path
+from dpveil.io.writing import OWNER_ONLY, as_output_error, make_folder, temporary_path
 from dpveil.processes import Message
 
 INSTALL: Final = "pip install 'dpveil[scale]'"

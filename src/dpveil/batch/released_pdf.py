@@ -17,12 +17,12 @@ from dpveil.batch.remote_output import write
 from dpveil.core.certificate import parse_certificate
 from dpveil.core.urls import Status
 from dpveil.errors import CertificateError, OutputError, UnknownName
-from dpveil.io import MAX_PIXELS, is_present, read_untrusted
 from dpveil.io.document import pieces, stream_of
 from dpveil.io.folders import PDF, is_link
 from dpveil.io.names import escape_text, show_path
+from dpveil.io.reading import MAX_PIXELS
 from dpveil.io.unreadable import COPY, COPY_AGAIN, LINK, Refused, Unread
-from dpveil.io.untrusted_files import open_untrusted
+from dpveil.io.untrusted_files import is_present, open_untrusted, read_untrusted
 from dpveil.io.writing import flush_folder, temporary_path
 from dpveil.release.document_certificate import MOST_BYTES, DocumentCertificate, Page
 from dpveil.release.keys import SigningKey, trusted_keys

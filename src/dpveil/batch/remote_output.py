@@ -19,9 +19,10 @@ from dpveil.batch.tasks import ARGUMENTS, RunSettings, Task, check_outputs, in_s
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url, rebuild_url
 from dpveil.errors import OutputError, UsageError
-from dpveil.io import FORMATS, is_present, most_bytes, read_untrusted
-from dpveil.io.names import released_suffix, show_path
+from dpveil.io.names import FORMATS, released_suffix, show_path
+from dpveil.io.reading import most_bytes
 from dpveil.io.unreadable import Refused
+from dpveil.io.untrusted_files import is_present, read_untrusted
 from dpveil.io.urls import check_listable, contents, object_status, put, remove
 from dpveil.io.writing import flush_folder, temporary_path, write_error
 from dpveil.release.saving import SUFFIX, certificate_path

@@ -16,8 +16,8 @@ from dpveil.core.guarantee import Guarantee
 from dpveil.core.notes import Caution, notes_with_options
 from dpveil.core.region import Region
 from dpveil.errors import DPVeilError, NoRegion, UnknownName, UsageError
-from dpveil.io import write_together
 from dpveil.io.names import show_path
+from dpveil.io.writing import write_together
 from dpveil.release.plan import Plan
 from dpveil.release.saving import certificate_path
 

@@ -17,8 +17,9 @@ from dpveil.core.envelope import Envelope
 from dpveil.core.region_origin import BLOCKLESS
 from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError
-from dpveil.io import is_present, sole_writer
+from dpveil.io.locking import sole_writer
 from dpveil.io.names import show_path
+from dpveil.io.untrusted_files import is_present
 from dpveil.regions.spec import last_of, passes_over
 from dpveil.release.quote import require_strength
 from dpveil.release.saving import ReleaseFiles, certificate_path, remove_leftovers

@@ -24,13 +24,13 @@ from dpveil.core.certificate import parse_certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, DPVeilError, NoRegion, OutputError
-from dpveil.io import is_present, make_folder, most_bytes
 from dpveil.io.folders import is_folder
 from dpveil.io.locking import hold_lock
 from dpveil.io.names import show_path
+from dpveil.io.reading import most_bytes
 from dpveil.io.unreadable import Refused
-from dpveil.io.untrusted_files import open_untrusted
-from dpveil.io.writing import as_output_error, write_error
+from dpveil.io.untrusted_files import is_present, open_untrusted
+from dpveil.io.writing import as_output_error, make_folder, write_error
 from dpveil.regions.other_finders import ARGUMENTS as WITHOUT
 from dpveil.regions.other_finders import NOTHING_FOUND_HINT
 from dpveil.release.saving import certificate_path, remove_leftovers

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.core.urls import Url
-from dpveil.io import is_present, read_untrusted
 from dpveil.io.folders import real, state_home
 from dpveil.io.names import show_path
 from dpveil.io.unreadable import Refused
+from dpveil.io.untrusted_files import is_present, read_untrusted
 from dpveil.io.urls import object_status
 from dpveil.io.writing import as_output_error
 

@@ -29,10 +29,9 @@ from dpveil.core.photo import Photo
 from dpveil.core.rationals import Json
 from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError, OutputError, UnknownName, UsageError
-from dpveil.io import FORMATS, MAX_PIXELS, format_of, read
 from dpveil.io.folders import PDF, UNWRITTEN, identity, is_folder, is_link, private_digest, real, walk
-from dpveil.io.names import WRITTEN_AS, released_suffix, show_path
-from dpveil.io.reading import photo_error
+from dpveil.io.names import FORMATS, WRITTEN_AS, format_of, released_suffix, show_path
+from dpveil.io.reading import MAX_PIXELS, photo_error, read
 from dpveil.io.unreadable import Refused
 from dpveil.io.writing import as_output_error, no_folder, write_error
 from dpveil.mechanisms.method import Method, Size

@@ -10,9 +10,10 @@ from typing import Final
 
 from dpveil.bench.items import Item, PhotoFile
 from dpveil.errors import UsageError
-from dpveil.io import FORMATS, read_untrusted
 from dpveil.io.folders import UNWRITTEN
+from dpveil.io.names import FORMATS
 from dpveil.io.unreadable import Refused
+from dpveil.io.untrusted_files import read_untrusted
 
 SUFFIXES: Final = UNWRITTEN.union(FORMATS)  # suffixes of the photos that are read, in lower case
 DEEPEST: Final = 3  # folders below a person's that are searched

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.core.photo import Photo
-from dpveil.io import read
+from dpveil.io.reading import read
 
 MOST_PIXELS: Final = 25_000_000  # largest photo that is read
 

@@ -27,8 +27,9 @@ from dpveil.bench.utility import usable
 from dpveil.core.envelope import this_tool
 from dpveil.core.rationals import Json
 from dpveil.errors import DataError, OutputError
-from dpveil.io import is_present, make_folder, read_untrusted, write_together
 from dpveil.io.unreadable import Refused
+from dpveil.io.untrusted_files import is_present, read_untrusted
+from dpveil.io.writing import make_folder, write_together
 from dpveil.opencv import cv2
 
 ABOUT: Final = "run.json"

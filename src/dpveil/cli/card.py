@@ -16,9 +16,10 @@ from dpveil.cli.options import AsJson, AtLeast, MaxPixels, Text, Trust
 from dpveil.cli.verify import results, sets_below
 from dpveil.core.guarantee import Guarantee, count_noun, strength_text
 from dpveil.errors import CertificateError, InvalidParameter, UsageError
-from dpveil.io import is_present, write_together
 from dpveil.io.folders import DATA_SET, is_data_set, is_folder, is_link, real
 from dpveil.io.names import escape_text, show_path
+from dpveil.io.untrusted_files import is_present
+from dpveil.io.writing import write_together
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX
 from dpveil.verifying import SetVerification, verify

@@ -33,7 +33,8 @@ from dpveil.errors import (
     UnknownName,
     UsageError,
 )
-from dpveil.io import encode, read, write_together
+from dpveil.io.reading import read
+from dpveil.io.writing import encode, write_together
 from dpveil.mechanisms.method import Method
 from dpveil.metrics import METRICS
 from dpveil.noise.bits import BitSource

@@ -16,8 +16,8 @@ from dpveil.cli.sheet import PICTURE_SIDE, Sheet, draw_sheet
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, OutputError, UsageError
-from dpveil.io import encode, make_folder, write_together
 from dpveil.io.names import show_path
+from dpveil.io.writing import encode, make_folder, write_together
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions.detectors.centerface import network_path

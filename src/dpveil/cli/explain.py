@@ -16,7 +16,7 @@ from dpveil.cli.options import NO_REGIONS, AsJson, Chosen, MaxPixels, Text, take
 from dpveil.core.notes import Aside, notes_with_options
 from dpveil.core.rationals import show
 from dpveil.errors import InvalidParameter
-from dpveil.io import read
+from dpveil.io.reading import read
 from dpveil.release.explain import Explanation, explain, explain_largest, percent_above
 from dpveil.release.plan import plan, plan_json, size_of
 from dpveil.release.words import in_short

@@ -26,8 +26,9 @@ from dpveil.cli.progress import frames_bar
 from dpveil.cli.review import Shown, check_apart_from, draw_preview
 from dpveil.core.region import Region
 from dpveil.errors import DPVeilError
-from dpveil.io import encode, read, write_together
 from dpveil.io.names import show_path
+from dpveil.io.reading import read
+from dpveil.io.writing import encode, write_together
 from dpveil.release.plan import doubtful_places, plan
 from dpveil.release.words import not_searched
 

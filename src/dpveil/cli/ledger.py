@@ -24,9 +24,9 @@ from dpveil.errors import (
     UsageError,
     suggestion,
 )
-from dpveil.io import MAX_PIXELS
 from dpveil.io.folders import is_data_set, walk
 from dpveil.io.names import escape_text, show_path
+from dpveil.io.reading import MAX_PIXELS
 from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.amounts import Total, read_relation
 from dpveil.ledger.database import is_server, target_of

@@ -234,6 +234,11 @@ def obfuscate_command(
         "at_least": None if at_least is None else check_strength_name(at_least),
         "max_pixels": max_pixels,
     }
+    signing: dict[str, Any] = {}
+    if sign or c2pa or c2pa_key:
+        from dpveil.cli.key import keys
+
+        signing = keys(sign, c2pa, c2pa_key)
     choices = RunSettings(
         seed=seed,
         trust_source=check_trust(trust_source),
@@ -242,7 +247,7 @@ def obfuscate_command(
         force=force,
         dry=dry_run,
         **settings,
-        **_keys(sign, c2pa, c2pa_key),
+        **signing,
         **payer,
     )
     tasks, photos, clips = planned_clips(inputs, out, names, format_, clip, PageSettings.of(dpi, pages))
@@ -349,15 +354,6 @@ def _check_written(
         from dpveil.cli.review import check_review
 
         check_review(review, tasks, out, replace=choices.force)
-
-
-def _keys(*given: Path | None) -> dict[str, Any]:
-    """Return `sign` and `mark` of `RunSettings`, by the options --sign, --c2pa and --c2pa-key."""
-    if not any(given):
-        return {}
-    from dpveil.cli.key import keys
-
-    return keys(*given)
 
 
 def _cores_and_start(

@@ -23,9 +23,9 @@ from dpveil.core.guarantee import count_noun
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, UsageError
-from dpveil.io import write_together
 from dpveil.io.folders import real
 from dpveil.io.names import show_path
+from dpveil.io.writing import write_together
 from dpveil.opencv import cv2
 from dpveil.regions.tiling import downscale
 from dpveil.release.saving import Release

@@ -27,9 +27,9 @@ from dpveil.core.photo import Photo
 from dpveil.errors import DataError, PhotoError, UnknownName, UsageError
 from dpveil.faces.geometry.align import Frame
 from dpveil.faces.portrait_placement import canonical, centred
-from dpveil.io import is_present
 from dpveil.io.folders import DATA_SET, real
 from dpveil.io.names import escape_text, show_path
+from dpveil.io.untrusted_files import is_present
 from dpveil.ledger import Ledger, Reservation
 from dpveil.mechanisms.method import Image
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits

@@ -17,9 +17,8 @@ from dpveil.cli.options import AsJson, AtLeast, MaxPixels, Silent, Trust, Verbos
 from dpveil.cli.say import Voice
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import INTACT, PhotoError
-from dpveil.io import FORMATS
 from dpveil.io.folders import DATA_SET, PACKED_SUFFIXES, PDF, UNWRITTEN, is_data_set, is_folder, is_link, walk
-from dpveil.io.names import escape_text, show_path
+from dpveil.io.names import FORMATS, escape_text, show_path
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX, certificate_path, image_path, is_clip
 from dpveil.release.verification import Verification

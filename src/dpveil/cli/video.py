@@ -108,7 +108,7 @@ def analyze_command(
     Nothing is drawn and nothing is paid. Plan and sheet tell of the original: keep them as private as the
     clip.
     """
-    from dpveil.io import write_together
+    from dpveil.io.writing import write_together
     from dpveil.video.make_plan import analyze
     from dpveil.video.reading import open_clip
     from dpveil.video.sheets import track_sheet, write_sheet

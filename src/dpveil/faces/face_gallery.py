@@ -17,7 +17,7 @@ from dpveil.core.rationals import Json
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
 from dpveil.faces.attribute_model import VALUES, labelled
 from dpveil.faces.geometry.align import Frame
-from dpveil.io import read_bytes
+from dpveil.io.reading import read_bytes
 from dpveil.opencv import cv2
 
 if TYPE_CHECKING:

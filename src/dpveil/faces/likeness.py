@@ -19,8 +19,8 @@ from dpveil.faces.embedding import CHIP, LENGTH, embedder
 from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.landmarks import predictor
 from dpveil.faces.geometry.surroundings_seen import Around
-from dpveil.io import read
 from dpveil.io.folders import private_digest
+from dpveil.io.reading import read
 from dpveil.regions import Faces
 
 SAME: Final = 0.45

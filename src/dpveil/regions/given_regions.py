@@ -19,7 +19,7 @@ from dpveil.core.photo import Photo, check_unmasked
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.core.region_origin import BOX, MASK, OBJECT, Origin
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
-from dpveil.io import read_mask
+from dpveil.io.reading import read_mask
 from dpveil.regions.finder import Finder
 from dpveil.regions.growth import grown_box
 

@@ -16,7 +16,7 @@ from dpveil.core.region import Box, Region, check_inside
 from dpveil.core.region_origin import WHOLE
 from dpveil.core.registry import Table
 from dpveil.errors import InvalidParameter, NoRegion, UnknownName, suggestion
-from dpveil.io import FORMATS
+from dpveil.io.names import FORMATS
 from dpveil.regions.finder import Finder, Order
 from dpveil.regions.given_regions import (
     OBJECTS,

@@ -19,7 +19,7 @@ from dpveil.catalogue import method_from_certificate
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import this_tool
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
-from dpveil.io import encode
+from dpveil.io.writing import encode
 from dpveil.mechanisms.method import ALTERED, DRAWN, TRAINED
 from dpveil.release.keys import private_key, public_contents
 

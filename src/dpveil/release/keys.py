@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from dpveil.core.envelope import KEY_BYTES, Envelope, Sealed, Signature, fingerprint, message
 from dpveil.errors import InvalidParameter, OutputError
-from dpveil.io import is_present, read_untrusted, write_together
 from dpveil.io.names import check_path, show_path
 from dpveil.io.unreadable import Refused
+from dpveil.io.untrusted_files import is_present, read_untrusted
+from dpveil.io.writing import write_together
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

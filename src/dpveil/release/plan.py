@@ -21,7 +21,7 @@ from dpveil.core.rationals import Json
 from dpveil.core.region import Box, CoverageDigests, Region
 from dpveil.core.region_origin import BOX, FACE
 from dpveil.errors import BudgetRefused, InvalidParameter, NoRegion, RegionError, TooNear
-from dpveil.io import Source, read
+from dpveil.io.reading import Source, read
 from dpveil.mechanisms.method import Method, Placement
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, bits_kind, check_bits
 from dpveil.postprocessing import Step, parse_all

@@ -20,24 +20,14 @@ from dpveil.core.guarantee import count_noun
 from dpveil.core.jpeg_blocks import JpegBlocks
 from dpveil.core.urls import Url
 from dpveil.errors import INTACT, CertificateError, OutputError, PhotoError
-from dpveil.io import (
-    FORMATS,
-    MAX_PIXELS,
-    encode,
-    format_of,
-    is_present,
-    leftovers,
-    most_bytes,
-    read_bytes,
-    read_untrusted,
-    sole_writer,
-    write_together,
-)
 from dpveil.io.exif import NO_TEXTS, check_texts
-from dpveil.io.names import check_path, show_path
+from dpveil.io.locking import leftovers, sole_writer
+from dpveil.io.names import FORMATS, check_path, format_of, show_path
+from dpveil.io.reading import MAX_PIXELS, most_bytes, read_bytes
 from dpveil.io.screening import format_name
 from dpveil.io.unreadable import Refused
-from dpveil.io.writing import only_picture, sha256_of
+from dpveil.io.untrusted_files import is_present, read_untrusted
+from dpveil.io.writing import encode, only_picture, sha256_of, write_together
 
 if TYPE_CHECKING:
     import PIL.Image

@@ -15,9 +15,10 @@ from dpveil.assets.file_reference import forbids_commerce
 from dpveil.core.certificate import Certificate, Output
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import INTACT, DPVeilError
-from dpveil.io import MAX_PIXELS, is_present, read_untrusted
 from dpveil.io.names import check_path, escape_text
+from dpveil.io.reading import MAX_PIXELS
 from dpveil.io.unreadable import Refused
+from dpveil.io.untrusted_files import is_present, read_untrusted
 from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.postprocessing import step_from_certificate as stated_step

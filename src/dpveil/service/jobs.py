@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from dpveil.core.certificate import parse_guarantee
 from dpveil.core.rationals import Json
 from dpveil.errors import BudgetRefused, DPVeilError, LedgerError
-from dpveil.io import FORMATS
+from dpveil.io.names import FORMATS
 from dpveil.io.screening import format_name
 from dpveil.service import log
 from dpveil.service.budget import Budget

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from dpveil.errors import InvalidParameter, UsageError, suggestion
-from dpveil.io import write_together
 from dpveil.io.names import show_path
+from dpveil.io.writing import write_together
 from dpveil.ledger.limits import check_subject, is_under
 from dpveil.service.limits import MOST_PARALLEL, PARALLEL
 from dpveil.service.problems import ServiceError, busy

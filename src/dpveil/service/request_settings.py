@@ -15,7 +15,7 @@ from dpveil.catalogue import build, options
 from dpveil.core.parameters import Parameter, Value
 from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter, UnknownName, nearest
-from dpveil.io import FORMATS
+from dpveil.io.names import FORMATS
 from dpveil.io.reading import check_trust
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, opens, parse_all

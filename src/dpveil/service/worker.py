@@ -16,7 +16,7 @@ from dpveil.catalogue import latent_mechanisms, methods
 from dpveil.core.guarantee import count_noun
 from dpveil.core.rationals import Json
 from dpveil.errors import DPVeilError, InvalidParameter, RegionError
-from dpveil.io import read
+from dpveil.io.reading import read
 from dpveil.noise.backend import compile_now
 from dpveil.opencv import cv2
 from dpveil.processes import MOST_JSON, Answering, Channel, answer, keep_freed_memory

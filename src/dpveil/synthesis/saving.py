@@ -20,11 +20,11 @@ from dpveil.core.guarantee import Guarantee
 from dpveil.core.rationals import Json
 from dpveil.core.strict_json import Hash, Parameters, one_of, read_object
 from dpveil.errors import INTACT, CertificateError, OutputError
-from dpveil.io import encode, is_present, make_folder, read_untrusted, write_together
 from dpveil.io.folders import DATA_SET
 from dpveil.io.names import escape_text, show_path
 from dpveil.io.unreadable import Refused
-from dpveil.io.writing import only_picture
+from dpveil.io.untrusted_files import is_present, read_untrusted
+from dpveil.io.writing import encode, make_folder, only_picture, write_together
 from dpveil.noise.bits import SECURE, BitSource, bits_kind
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.synthesis.plan import ACCOUNTANT, SHEET, SetPlan, picture_name

@@ -19,7 +19,7 @@ from dpveil.core.rationals import Json, to_json
 from dpveil.core.region_origin import FACE, WHOLE
 from dpveil.core.strict_json import Check, Hash, Parameters, at_most, between, one_of, read_object
 from dpveil.errors import InvalidParameter
-from dpveil.io import MAX_PIXELS
+from dpveil.io.reading import MAX_PIXELS
 from dpveil.noise.bits import SECURE, SEEDED, UNKNOWN
 from dpveil.postprocessing import step_from_certificate as stated_step
 from dpveil.release.saving import CLIPS

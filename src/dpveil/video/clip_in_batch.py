@@ -18,8 +18,8 @@ from dpveil.core.notes import Aside, Caution, Note, Unfinished
 from dpveil.core.rationals import Json
 from dpveil.core.region_origin import FACE
 from dpveil.errors import DPVeilError, OutputError, TooWeak
-from dpveil.io import make_folder
 from dpveil.io.names import show_path
+from dpveil.io.writing import make_folder
 from dpveil.noise.bits import SECURE, SEEDED
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path

@@ -30,7 +30,7 @@ from dpveil.core.strict_json import (
     read_object,
 )
 from dpveil.errors import InvalidParameter, RegionError
-from dpveil.io import MAX_PIXELS
+from dpveil.io.reading import MAX_PIXELS
 
 FIXED: Final = (WHOLE, BOX, OBJECT)  # kinds of regions whose place a user gives, and no pixel
 BY_HAND: Final = {"text": "text by hand", **{k: f"{k}s by hand" for k in ("face", "plate", "code", "eye")}}

@@ -25,9 +25,9 @@ from dpveil.core.region_origin import WHOLE
 from dpveil.core.registry import METHODS
 from dpveil.core.strict_json import at_most, fault, one_of, read
 from dpveil.errors import DPVeilError, InvalidParameter, RegionsDiffer, UnknownName, suggestion
-from dpveil.io import read_untrusted
 from dpveil.io.names import check_path, escape_text, show_path
 from dpveil.io.unreadable import Refused
+from dpveil.io.untrusted_files import read_untrusted
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step
 from dpveil.postprocessing import step_from_certificate as stated_step

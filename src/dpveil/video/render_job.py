@@ -25,11 +25,18 @@ from dpveil.core.envelope import this_tool
 from dpveil.errors import ClipError, DPVeilError, OutputError
 from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.landmarks import locator
-from dpveil.io import place_together
 from dpveil.io.folders import identity
 from dpveil.io.locking import hold_lock
 from dpveil.io.names import check_path, show_path
-from dpveil.io.writing import OWNER_ONLY, as_output_error, flush_folder, no_folder, sha256_of, write_error
+from dpveil.io.writing import (
+    OWNER_ONLY,
+    as_output_error,
+    flush_folder,
+    no_folder,
+    place_together,
+    sha256_of,
+    write_error,
+)
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import CLIPS, certificate_path, remove_leftovers

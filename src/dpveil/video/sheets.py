@@ -141,6 +141,6 @@ def _crop_around(image: Levels, track: Track, frame: int) -> Levels:
 
 def write_sheet(path: Path, levels: Levels, *, replace: bool) -> None:
     """Write a sheet as PNG, readable by its owner alone. Raises `OutputError`."""
-    from dpveil.io import encode, write_together
+    from dpveil.io.writing import encode, write_together
 
     write_together([(path, encode(levels, "png"))], replace=replace, private=True)

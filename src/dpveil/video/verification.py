@@ -12,8 +12,8 @@ from typing import Final
 from dpveil.assets.file_reference import forbids_commerce
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import ClipError, UsageError
-from dpveil.io import is_present
 from dpveil.io.unreadable import LINK
+from dpveil.io.untrusted_files import is_present
 from dpveil.release.saving import CLIPS, read_certificate
 from dpveil.release.verification import FORGED, RESEARCH_ONLY, Trusted, Verification, examine, verify_file
 from dpveil.release.words import bit_cautions, few_pixels_warning, total_warnings

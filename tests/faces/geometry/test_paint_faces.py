@@ -206,7 +206,7 @@ def test_filling_meets_its_surroundings_and_reads_nothing_else():
 def test_a_region_grown_to_jpeg_blocks_is_replaced_as_a_whole(tmp_path):
     from PIL import Image
 
-    from dpveil.io import read
+    from dpveil.io.reading import read
 
     Image.fromarray(data.astronaut()).save(tmp_path / "a.jpg", quality=80)
     photo = read(tmp_path / "a.jpg")

@@ -110,8 +110,7 @@ def _masses(distribution: Distribution, edges: Int64[np.ndarray, " m"]) -> Float
 
 def _bins(ordered: Int64[np.ndarray, " n"], distribution: Distribution, bins: int) -> float:
     edges, masses = _pool(distribution, bins, least=FEWEST_EXPECTED / len(ordered))
-    counts = np.diff(_at_most(ordered, edges), prepend=0, append=len(ordered))
-    return multinomial(counts, masses)
+    return multinomial(np.diff(_at_most(ordered, edges), prepend=0, append=len(ordered)), masses)
 
 
 def _at_most(ordered: Int64[np.ndarray, " n"], edges: Int64[np.ndarray, " k"]) -> Int64[np.ndarray, " k"]:

@@ -12,7 +12,8 @@ from unittest import mock
 import numpy as np
 from jaxtyping import Float32, Int64, UInt8
 
-from dpveil.assets import Card, Reference
+from dpveil.assets.file_reference import Reference
+from dpveil.assets.model_cards import Card
 from dpveil.assets.networks import Network
 from dpveil.codecs import CODEC, GAN, StyleGAN, network_codecs
 from dpveil.codecs.network_codecs import EncoderDecoder, ellipse_mask

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.errors import DPVeilError, UsageError
-from dpveil.io import make_folder, write_together
+from dpveil.io.writing import make_folder, write_together
 from dpveil_research import (
     croft_2022,
     croft_2022_expressions,

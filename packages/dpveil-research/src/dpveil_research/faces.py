@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from jaxtyping import Float64, UInt8
 
-from dpveil.assets import Card
+from dpveil.assets.model_cards import Card
 from dpveil.bench.items import Item
 from dpveil.codecs import Codec
 from dpveil.codecs.network_codecs import ellipse_mask

@@ -152,8 +152,8 @@ def _files_among(images: list[Path]) -> tuple[Path, ...]:
 
     Images in unsupported formats are included, so that they are reported.
     """
-    from dpveil.io import FORMATS
     from dpveil.io.folders import UNWRITTEN, is_folder, walk
+    from dpveil.io.names import FORMATS
     from dpveil_train.crops import SHARD
 
     files = [
@@ -243,7 +243,7 @@ def _attributes(common: dict[str, Any], landmarks_68: str | None, labels: Path |
 
 def _tell(made: Trained[Any], out: Path, json: bool, about: dict[str, Any], head: str, *lines: str) -> int:
     """Say what was left out and what was made, as one document or in lines; return the exit code."""
-    from dpveil.assets import card_path
+    from dpveil.assets.trained_files import card_path
 
     for error in made.failed[:10]:
         say.note(f"left out: {say.one_line(error)}")

@@ -18,8 +18,8 @@ from dpveil.codecs.base import Canvas, Crops
 from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.faces.portrait_placement import centred
-from dpveil.io import FORMATS, read, read_bytes
-from dpveil.io.names import show_path
+from dpveil.io.names import FORMATS, show_path
+from dpveil.io.reading import read, read_bytes
 from dpveil.io.writing import write_error
 from dpveil.noise.bits import SeededBits
 from dpveil_train.order import Source

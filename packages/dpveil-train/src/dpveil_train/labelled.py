@@ -19,8 +19,8 @@ import numpy as np
 from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
 from dpveil.faces.attribute_model import READ
-from dpveil.io import FORMATS, read_bytes
-from dpveil.io.names import show_path
+from dpveil.io.names import FORMATS, show_path
+from dpveil.io.reading import read_bytes
 from dpveil_train.crops import LARGEST, MOST_PIXELS, SHARD, open_shard
 
 PICTURE: Final = "picture"  # the first column: what `key_of` a picture's file is

@@ -210,7 +210,8 @@ class Tracker:
         boxes = np.array([_edges(one) for one in found]).reshape(-1, 4)
         onward = np.array([trace.onward for trace in some]).reshape(-1, 4)
         pairs = matches(onward, onward, np.zeros(len(some)), boxes, narrow=True)
-        pairs = [(i, j) for i, j in pairs if _is_alike(some[i], boxes[j], now)]
+        last = [(trace.seen or now, trace.found.box) for trace in some]
+        pairs = [(i, j) for i, j in pairs if likeness(*last[i], now, boxes[j]) >= LOOKS_ALIKE]
         before = self._memory.backwards(now, [boxes[j] for _, j in pairs])
         for (i, j), places in zip(pairs, before, strict=True):
             some[i].rejoin(complete_box(boxes[j], onward[i], *self._size), found[j].score, places)
@@ -271,13 +272,6 @@ class Tracker:
 
 def _missing(traces: list[LiveTrack], now: GreyFrame) -> list[LiveTrack]:
     return [trace for trace in traces if trace.found.frame != now.frame]
-
-
-def _is_alike(trace: LiveTrack, box: Edges, now: GreyFrame) -> bool:
-    """Whether what is in a box now looks as the object did at its last detection."""
-    if trace.seen is None:
-        return False
-    return likeness(trace.seen, trace.found.box, now, box) >= LOOKS_ALIKE
 
 
 def _edges(one: Seen) -> Edges:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
-from dpveil.assets import Reference
+from dpveil.assets.file_reference import Reference
 from dpveil.core.rationals import show
 from dpveil.faces import Attributes, Gallery
 from dpveil.faces.attribute_budgets import budgets_text

@@ -15,7 +15,7 @@ from PIL import Image
 
 from dpveil.core.photo import BlockGrid, Photo
 from dpveil.core.region import Box, Region
-from dpveil.io import read_bytes
+from dpveil.io.reading import read_bytes
 from dpveil.mechanisms.pixel import DPPix, Fill, base
 from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil.noise.bits import BitSource, SeededBits

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.assets import Card
+from dpveil.assets.model_cards import Card
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.geometry.align import FIVE
 from dpveil.faces.geometry.head_frame import HeadFrame, pixel_grid
