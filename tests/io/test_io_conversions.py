@@ -13,14 +13,14 @@ from io_samples import file_bytes, picture, png, swapped_profile
 from PIL import Image, TiffImagePlugin
 
 import dpveil
-import dpveil.io as dio
 from dpveil.errors import InvalidParameter, PhotoError, TooWeak
+from dpveil.io import reading
 
 WHITE = [255, 255, 255]
 
 
 def levels(path):
-    return dio.read(path).image
+    return reading.read(path).image
 
 
 def test_palette_becomes_rgb(put):
@@ -43,7 +43,7 @@ def test_transparent_palette_entries_are_gone(put):
 def test_colour_under_alpha_is_laid_over_white(put, suffix):
     image = np.array([[[10, 20, 30, 0], [10, 20, 30, 255], [10, 20, 30, 128], [0, 0, 0, 1]]], np.uint8)
     options = {"lossless": True, "exact": True} if suffix == "webp" else {}
-    photo = dio.read(put(image, f"a.{suffix}", **options))
+    photo = reading.read(put(image, f"a.{suffix}", **options))
     assert photo.image.tolist() == [[WHITE, [10, 20, 30], [132, 137, 142], [254, 254, 254]]]
     assert any("transparency" in note for note in photo.notes)
 
@@ -84,7 +84,7 @@ def test_deep_grey_is_rounded_exactly(put, suffix):
 
 
 def test_deep_colour_keeps_its_high_byte_and_says_so(put):
-    photo = dio.read(put(png(1, 1, 16, 2, struct.pack(">3H", 0x12FF, 0x3400, 0xFFFF))))
+    photo = reading.read(put(png(1, 1, 16, 2, struct.pack(">3H", 0x12FF, 0x3400, 0xFFFF))))
     assert photo.image.tolist() == [[[0x12, 0x34, 0xFF]]]
     assert photo.notes == ("16-bit colour kept its high byte",)
 
@@ -102,15 +102,15 @@ def test_subsampled_ycbcr_tiff_is_refused(put):
     image = Image.fromarray(picture(4, 4)).convert("YCbCr")
     tags = TiffImagePlugin.ImageFileDirectory_v2()
     tags[530] = (2, 2)
-    with pytest.raises(dio.reading.PhotoError, match="lossy compression"):
-        dio.read(put(image, "a.tiff", tiffinfo=tags))
+    with pytest.raises(reading.PhotoError, match="lossy compression"):
+        reading.read(put(image, "a.tiff", tiffinfo=tags))
 
 
 @pytest.mark.parametrize("suffix", ["png", "jpg", "tiff", "webp"])
 def test_a_profile_is_applied(put, suffix):
     image = np.full((16, 16, 3), (200, 0, 0), np.uint8)
     options = {"lossless": True} if suffix == "webp" else {}
-    photo = dio.read(put(image, f"a.{suffix}", icc_profile=swapped_profile(), **options))
+    photo = reading.read(put(image, f"a.{suffix}", icc_profile=swapped_profile(), **options))
     red, green, blue = photo.image[8, 8].tolist()
     assert green > 190
     assert max(red, blue) < 20
@@ -120,7 +120,7 @@ def test_a_profile_is_applied(put, suffix):
 @pytest.mark.parametrize("profile", [b"junk", b"\0" * 200])
 def test_a_broken_profile_is_noted_and_ignored(put, profile):
     image = picture(5, 7)
-    photo = dio.read(put(image, icc_profile=profile))
+    photo = reading.read(put(image, icc_profile=profile))
     assert np.array_equal(photo.image, image)
     assert any("profile is unusable" in note for note in photo.notes)
 
@@ -130,7 +130,7 @@ def test_a_broken_profile_is_noted_and_ignored(put, profile):
 
 def refusal(data: bytes, **options) -> str:
     with pytest.raises(PhotoError) as caught:
-        dio.read(data, **options)
+        reading.read(data, **options)
     assert caught.value.hint
     return str(caught.value)
 
@@ -141,14 +141,14 @@ FEW = Image.fromarray(picture(20, 31)).quantize(16)
 def test_a_gif_is_read_exactly_and_its_words_are_not():
     for interlace in (0, 1):
         data = file_bytes(FEW, "gif", comment=b"the secret place", interlace=interlace)
-        assert np.array_equal(dio.read(data).image, np.asarray(FEW.convert("RGB")))
+        assert np.array_equal(reading.read(data).image, np.asarray(FEW.convert("RGB")))
     grey = Image.fromarray(picture(20, 31, 1)[..., 0])
-    assert np.array_equal(dio.read(file_bytes(grey, "gif")).image[..., 0], np.asarray(grey))
+    assert np.array_equal(reading.read(file_bytes(grey, "gif")).image[..., 0], np.asarray(grey))
 
 
 def test_the_transparent_colour_of_a_gif_is_white():
     key = int(np.asarray(FEW)[3, 4])
-    image = dio.read(file_bytes(FEW, "gif", transparency=key)).image
+    image = reading.read(file_bytes(FEW, "gif", transparency=key)).image
     hidden = np.asarray(FEW) == key
     assert (image[hidden] == 255).all()
     assert np.array_equal(image[~hidden], np.asarray(FEW.convert("RGB"))[~hidden])
@@ -166,16 +166,16 @@ def test_raw_netpbm_is_read_exactly(mode):
     image = Image.fromarray(picture(9, 13)).convert(mode)
     data = file_bytes(image, "ppm")
     expected = np.asarray(image.convert("L" if mode == "1" else mode)).reshape(9, 13, -1)
-    assert np.array_equal(dio.read(data).image, expected)
-    assert np.array_equal(dio.read(data.replace(b"13 9", b"13 # the width\n 9")).image, expected)
+    assert np.array_equal(reading.read(data).image, expected)
+    assert np.array_equal(reading.read(data.replace(b"13 9", b"13 # the width\n 9")).image, expected)
     for length in range(0, len(data), 3):
         refusal(data[:length])
-    assert np.array_equal(dio.read(data + b"\n").image, expected)
+    assert np.array_equal(reading.read(data + b"\n").image, expected)
 
 
 def test_other_depths_and_claimed_sizes():
     assert "pixels, which dpveil does not read" in refusal(b"P5 1 1\n65535\n\0\0")
-    assert dio.read(b"P5 2 1\n15\n\0\x0f").image.tolist() == [[[0], [255]]]
+    assert reading.read(b"P5 2 1\n15\n\0\x0f").image.tolist() == [[[0], [255]]]
     assert "more than the limit" in refusal(b"P6 60000 60000\n255\nabc")
     assert "more than the limit" in refusal(b"P3 60000 60000\n255\n1")
     for head in (b"P5 0 3\n255\n", b"P5 1\n", b"P5 -1 1 255\n", b"P5 1 1 255", b"P5 99999999999 1 255\n"):

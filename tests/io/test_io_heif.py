@@ -11,10 +11,10 @@ from io_samples import file_bytes, picture, swapped_profile
 from pi_heif.as_plugin import HeifImageFile
 from PIL import Image
 
-import dpveil.io as dio
 from dpveil import processes
 from dpveil.core.photo import BlockGrid
 from dpveil.errors import PhotoError
+from dpveil.io import reading
 from heic_samples import box, container, heic, pictured, size, tiled
 
 BLOCKS = {"HEIC": BlockGrid(1, 1, margin=48, codec="HEIC"), "AVIF": BlockGrid(1, 1, margin=80, codec="AVIF")}
@@ -29,7 +29,7 @@ def decoded(data: bytes) -> np.ndarray:
 
 def refusal(data: bytes, **options) -> str:
     with pytest.raises(PhotoError) as caught:
-        dio.read(data, **options)
+        reading.read(data, **options)
     assert caught.value.hint
     return str(caught.value)
 
@@ -56,7 +56,7 @@ FILES = {
 @pytest.mark.parametrize("name", FILES)
 def test_levels_are_those_of_the_decoder(name):
     data = FILES[name]
-    photo = dio.read(data)
+    photo = reading.read(data)
     assert photo.channels == (1 if name.endswith("grey") else 3)
     assert np.array_equal(np.repeat(photo.image, 3 // photo.channels, 2), decoded(data))
     assert photo.grid is not None
@@ -68,7 +68,7 @@ def test_levels_are_those_of_the_decoder(name):
 def test_turns_of_the_container_are_applied_as_libheif_does(angle, axis):
     steps = [(b"irot", bytes([angle]))] + ([] if axis is None else [(b"imir", bytes([axis]))])
     data = heic(picture(48, 80), *steps)
-    assert np.array_equal(dio.read(data).image, decoded(data))
+    assert np.array_equal(reading.read(data).image, decoded(data))
 
 
 @pytest.mark.parametrize("value", range(1, 9))
@@ -81,7 +81,7 @@ def test_turns_of_an_avif_are_applied(value):
               5: lambda a: a.transpose(1, 0, 2), 6: lambda a: np.rot90(a, 3),
               7: lambda a: np.rot90(a, 2).transpose(1, 0, 2), 8: np.rot90}  # fmt: skip
     expected = turned[value](levels)
-    image = dio.read(data).image
+    image = reading.read(data).image
     assert image.shape == expected.shape
     assert np.abs(image.astype(int) - expected).max() < 12
 
@@ -90,12 +90,12 @@ def test_exif_in_a_heic_does_not_turn_it_again():
     tags = Image.Exif()
     tags[0x0112] = 6
     words = (b"Exif", bytes(4) + tags.tobytes(), [], [(b"cdsc", [1])])
-    assert dio.read(container([pictured(picture(32, 48)), words])).image.shape == (32, 48, 3)
+    assert reading.read(container([pictured(picture(32, 48)), words])).image.shape == (32, 48, 3)
 
 
 def test_a_pixel_reaches_across_the_largest_block_wherever_it_is():
     for name, data in FILES.items():
-        assert dio.read(data).grid == BLOCKS[name[:4].upper()]
+        assert reading.read(data).grid == BLOCKS[name[:4].upper()]
 
 
 def test_metadata_and_other_pictures_change_nothing():
@@ -103,27 +103,27 @@ def test_metadata_and_other_pictures_change_nothing():
     words = (b"Exif", bytes(4) + secret, [], [(b"cdsc", [1])])
     thumbnail = (*pictured(255 - picture(16, 16))[:3], [(b"thmb", [1])])
     data = container([pictured(picture(32, 48)), words, thumbnail], more=box(b"uuid", secret))
-    assert np.array_equal(dio.read(data).image, dio.read(heic(picture(32, 48))).image)
+    assert np.array_equal(reading.read(data).image, reading.read(heic(picture(32, 48))).image)
 
 
 def test_colour_under_transparency_is_gone():
     levels, alpha = picture(32, 48), np.full((32, 48), 255, np.uint8)
     alpha[:, :24] = 0
-    image = dio.read(transparent(levels, alpha)).image
+    image = reading.read(transparent(levels, alpha)).image
     assert (image[:, :24] == 255).all()
-    assert np.array_equal(image[:, 24:], dio.read(heic(levels)).image[:, 24:])
+    assert np.array_equal(image[:, 24:], reading.read(heic(levels)).image[:, 24:])
     both = Image.fromarray(levels).convert("RGBA")
     both.putalpha(Image.fromarray(alpha))
-    image = dio.read(file_bytes(both, "avif", quality=100)).image
+    image = reading.read(file_bytes(both, "avif", quality=100)).image
     assert (image[:, :16] > 250).all()
     assert np.abs(image[:, 32:].astype(int) - levels[:, 32:]).max() < 12
 
 
 def test_a_profile_is_applied_and_dynamic_range_is_refused():
     profile = swapped_profile()
-    photo = dio.read(file_bytes(picture(32, 48), "avif", icc_profile=profile))
+    photo = reading.read(file_bytes(picture(32, 48), "avif", icc_profile=profile))
     assert "its colour profile was applied" in photo.notes
-    photo = dio.read(heic(picture(32, 48), (b"colr", b"prof" + profile)))
+    photo = reading.read(heic(picture(32, 48), (b"colr", b"prof" + profile)))
     assert "its colour profile was applied" in photo.notes
     for transfer in (16, 18):
         bright = b"nclx" + struct.pack(">HHHB", 9, transfer, 9, 0x80)
@@ -141,7 +141,7 @@ def test_sizes_that_only_a_decoder_would_see_cost_no_memory_here():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for side in (60_000, 8192):
         try:
-            assert dio.read(container([(kind, data, [size(side, side), *more], [])])).image.size < 1000
+            assert reading.read(container([(kind, data, [size(side, side), *more], [])])).image.size < 1000
         except PhotoError:
             continue
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000
@@ -158,16 +158,16 @@ def test_a_photo_whose_decoder_is_missing_says_how_to_install_it(monkeypatch, tm
     path = tmp_path / "photo.heic"
     path.write_bytes(FILES["heic"])
     with pytest.raises(PhotoError, match=r"photo\.heic is HEIC, and its decoder is not installed") as caught:
-        dio.read(path)
+        reading.read(path)
     assert caught.value.hint == "pip install 'dpveil[formats]'"
 
 
 @pytest.mark.parametrize("name", ["heic", "heic tiles", "avif"])
 def test_files_cut_off_anywhere_are_refused_or_lose_nothing(name):
     data = FILES[name]
-    whole = dio.read(data).image
+    whole = reading.read(data).image
     for length in range(0, len(data), len(data) // 50):
         try:
-            assert np.array_equal(dio.read(data[:length]).image, whole)
+            assert np.array_equal(reading.read(data[:length]).image, whole)
         except PhotoError:
             continue

@@ -8,9 +8,9 @@ import pytest
 from io_samples import chunk, file_bytes, picture
 from PIL import Image
 
-import dpveil.io as dio
 from dpveil.core.photo import BlockGrid, Photo
 from dpveil.core.region import Box, Region
+from dpveil.io import reading
 from dpveil.regions.growth import grow
 
 # How a viewer turns stored pixels (EXIF 2.32), written with other operations than the library's.
@@ -38,14 +38,14 @@ def exif(value: object) -> Image.Exif:
 def test_stated_orientation_is_applied_exactly(put, suffix, value):
     stored = picture(5, 8)
     options = {"lossless": True} if suffix == "webp" else {}
-    image = dio.read(put(stored, f"a.{suffix}", exif=exif(value), **options)).image
+    image = reading.read(put(stored, f"a.{suffix}", exif=exif(value), **options)).image
     assert np.array_equal(image, UPRIGHT[value](stored))
 
 
 @pytest.mark.parametrize("value", range(1, 9))
 def test_jpeg_orientation_is_applied(put, value):
     stored = picture(30, 50)
-    image = dio.read(put(stored, "a.jpg", exif=exif(value), quality=95, subsampling=0)).image
+    image = reading.read(put(stored, "a.jpg", exif=exif(value), quality=95, subsampling=0)).image
     expected = UPRIGHT[value](stored)
     assert image.shape == expected.shape
     assert np.abs(image.astype(int) - expected).max() < 12
@@ -55,10 +55,10 @@ def test_orientation_in_xmp_and_after_the_pixels_is_applied(put):
     stored = picture(3, 4)
     xmp = b'<x:xmpmeta><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
     jpeg = put(np.full((8, 16), 9, np.uint8), "a.jpg", xmp=xmp)
-    assert dio.read(jpeg).image.shape == (16, 8, 1)
+    assert reading.read(jpeg).image.shape == (16, 8, 1)
     data = file_bytes(stored, "png")
     late = data[:-12] + chunk(b"eXIf", exif(6).tobytes()[6:]) + data[-12:]
-    assert np.array_equal(dio.read(put(late)).image, UPRIGHT[6](stored))
+    assert np.array_equal(reading.read(put(late)).image, UPRIGHT[6](stored))
 
 
 GRIDS = {
@@ -76,7 +76,7 @@ GRIDS = {
 @pytest.mark.parametrize("value", range(1, 9))
 def test_the_grid_turns_with_the_photo(put, value):
     path = put(picture(30, 50), "a.jpg", subsampling="4:2:2", exif=exif(value))
-    assert dio.read(path).grid == GRIDS[value]
+    assert reading.read(path).grid == GRIDS[value]
 
 
 @pytest.mark.parametrize(
@@ -92,15 +92,15 @@ def test_the_grid_turns_with_the_photo(put, value):
 def test_the_grid_is_that_of_the_sampling_factors(put, factors, grid):
     ok, data = cv2.imencode(".jpg", picture(40, 40), [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, factors])
     assert ok
-    assert dio.read(put(data.tobytes())).grid == grid
+    assert reading.read(put(data.tobytes())).grid == grid
 
 
 def test_a_grey_jpeg_has_small_blocks_whatever_its_factors(put):
     data = bytearray(file_bytes(np.full((20, 20), 9, np.uint8), "jpeg"))
-    assert dio.read(put(bytes(data))).grid == BlockGrid(8, 8, margin=0)
+    assert reading.read(put(bytes(data))).grid == BlockGrid(8, 8, margin=0)
     frame = data.index(b"\xff\xc0")
     data[frame + 11] = 0x22
-    assert dio.read(put(bytes(data))).grid == BlockGrid(8, 8, margin=0)
+    assert reading.read(put(bytes(data))).grid == BlockGrid(8, 8, margin=0)
 
 
 def encodings():
@@ -123,13 +123,13 @@ def test_nothing_of_a_region_is_decoded_outside_the_grown_region(put, value):
     scene = random.integers(0, 256, (10, 12, 3)).astype(np.uint8).repeat(7, 0).repeat(7, 1)[:67, :83]
     spilled = 0
     for encoding in encodings():
-        first = dio.read(put(with_orientation(encoding(scene), value)))
+        first = reading.read(put(with_orientation(encoding(scene), value)))
         width, height = random.integers(1, 30, 2).tolist()
         x, y = (int(random.integers(0, n)) for n in (first.width - width, first.height - height))
         box = Box(x, y, width, height)
         upright = UPRIGHT[value](scene).copy()
         upright[box.slices] = 255 - upright[box.slices] // 2
-        other = dio.read(put(with_orientation(encoding(STORED[value](upright).copy()), value)))
+        other = reading.read(put(with_orientation(encoding(STORED[value](upright).copy()), value)))
         changed = (first.image != other.image).any(axis=2)
         assert changed.any()
         changed[box.slices] = False
@@ -144,7 +144,7 @@ def test_the_margin_is_needed(put):
     scene = np.zeros((48, 48, 3), np.uint8)
     other = scene.copy()
     other[16:32, 16:32] = (255, 0, 0)
-    both = [dio.read(put(image, "a.jpg", quality=95, subsampling=2)) for image in (scene, other)]
+    both = [reading.read(put(image, "a.jpg", quality=95, subsampling=2)) for image in (scene, other)]
     changed = (both[0].image != both[1].image).any(axis=2)
     assert changed[15].any()
     blocks = Photo(scene, BlockGrid(16, 16, margin=0, codec="Other"))
@@ -158,9 +158,9 @@ def test_lossy_webp_is_honest_about_its_spill(put):
     scene = np.random.default_rng(0).integers(0, 256, (12, 12, 3)).astype(np.uint8).repeat(8, 0).repeat(8, 1)
     other = scene.copy()
     other[20:50, 20:50] = 255 - other[20:50, 20:50]
-    both = [dio.read(put(image, "a.webp", quality=75)) for image in (scene, other)]
+    both = [reading.read(put(image, "a.webp", quality=75)) for image in (scene, other)]
     changed = (both[0].image != both[1].image).any(axis=2)
     changed[grow(Region(Box(20, 20, 30, 30)), both[0]).box.slices] = False
     assert changed.any()
     assert both[0].grid == BlockGrid(16, 16, margin=8, codec="WebP")
-    assert dio.read(put(scene, "a.webp", lossless=True)).grid is None
+    assert reading.read(put(scene, "a.webp", lossless=True)).grid is None

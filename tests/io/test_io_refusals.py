@@ -20,11 +20,10 @@ from hypothesis import strategies as st
 from io_samples import chunk, file_bytes, picture, png, tiff
 from PIL import Image
 
-import dpveil.io as dio
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import PhotoError
-from dpveil.io import document
+from dpveil.io import document, reading, writing
 from dpveil.io.document import Document
 from dpveil.io.reading import read_bytes
 from dpveil.io.unreadable import Refused
@@ -35,7 +34,7 @@ from heic_samples import heic
 
 def refused(path, **options) -> str:
     with pytest.raises(PhotoError) as caught:
-        dio.read(path, **options)
+        reading.read(path, **options)
     line = str(caught.value)
     assert "\n" not in line
     assert path.name in line
@@ -48,7 +47,7 @@ def test_fifo_device_and_socket_do_not_hang(tmp_path):
     os.mkfifo(tmp_path / "pipe.jpg")
     assert "not a regular file" in refused(tmp_path / "pipe.jpg")
     with pytest.raises(PhotoError, match="not a regular file"):
-        dio.read("/dev/zero")
+        reading.read("/dev/zero")
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(tmp_path / "s.jpg"))
         assert "cannot be read" in refused(tmp_path / "s.jpg")
@@ -79,8 +78,8 @@ def test_empty_foreign_and_renamed(put):
 
 def test_content_decides_and_not_the_suffix(put):
     path = put(file_bytes(picture(9, 9), "png"), "a.jpg")
-    assert np.array_equal(dio.read(path).image, picture(9, 9))
-    assert np.array_equal(dio.read(str(path)).image, picture(9, 9))
+    assert np.array_equal(reading.read(path).image, picture(9, 9))
+    assert np.array_equal(reading.read(str(path)).image, picture(9, 9))
 
 
 def test_animations_and_pages(put):
@@ -98,7 +97,7 @@ def test_animations_and_pages(put):
 def test_of_a_phones_multi_picture_file_the_first_is_read(put):
     first, second = picture(16, 24), 255 - picture(16, 24)
     data = file_bytes(Image.fromarray(first), "mpo", save_all=True, append_images=[Image.fromarray(second)])
-    photo = dio.read(put(data, "a.jpg"))
+    photo = reading.read(put(data, "a.jpg"))
     assert np.abs(photo.image.astype(int) - first).max() < 40
     assert any("first picture" in note for note in photo.notes)
 
@@ -113,7 +112,7 @@ def test_lossy_tiff(put):
     assert "lossy" in refused(put(picture(16, 16), "a.tiff", compression="jpeg"))
     for compression in ("tiff_lzw", "tiff_adobe_deflate", "packbits", "lzma", "zstd", "raw"):
         assert np.array_equal(
-            dio.read(put(picture(5, 5), "a.tiff", compression=compression)).image, picture(5, 5)
+            reading.read(put(picture(5, 5), "a.tiff", compression=compression)).image, picture(5, 5)
         )
 
 
@@ -166,12 +165,12 @@ TRUNCATED = {
 @pytest.mark.parametrize("kind", TRUNCATED)
 def test_truncation_at_every_length_is_refused_or_loses_nothing(put, kind, capfd):
     data, _ = TRUNCATED[kind]
-    whole = dio.read(put(data)).image
+    whole = reading.read(put(data)).image
     refusals = 0
     for length in range(len(data)):
         path = put(data[:length])
         try:
-            image = dio.read(path).image
+            image = reading.read(path).image
         except PhotoError:
             refusals += 1
         else:
@@ -221,11 +220,11 @@ SAMPLES = {
 def test_only_what_was_sent_to_the_last_bit_is_read(put, kind):
     data, scans = SAMPLES[kind]
     assert len(scan_ends(data)) == scans
-    assert dio.read(put(data, "a.jpg")).image.shape[:2] == (40, 56)
+    assert reading.read(put(data, "a.jpg")).image.shape[:2] == (40, 56)
     for sent in range(1, scans):
         for cut in (cut_after(data, sent), cut_after(data, sent)[:-2]):
             with pytest.raises(PhotoError, match="truncated or damaged JPEG"):
-                dio.read(put(cut, "a.jpg"))
+                reading.read(put(cut, "a.jpg"))
 
 
 @pytest.mark.parametrize("shape", [(96, 96), (96, 96, 3)], ids=["grey", "colour"])
@@ -233,7 +232,7 @@ def test_the_leak_that_this_refuses_and_that_whole_files_have_none(put, shape):
     whole = [progressive(block(level, *shape), subsampling=0) for level in (0, 255)]
     early = [put(cut_after(data, 1), f"{i}.jpg") for i, data in enumerate(whole)]
     pillow = [np.asarray(Image.open(path)).astype(int) for path in early]
-    photos = [dio.read(put(data, "a.jpg")) for data in whole]
+    photos = [reading.read(put(data, "a.jpg")) for data in whole]
     inside = grow(Region(Box(40, 40, 8, 8)), photos[0]).box.slices
 
     def outside(a: np.ndarray, b: np.ndarray) -> int:
@@ -245,7 +244,7 @@ def test_the_leak_that_this_refuses_and_that_whole_files_have_none(put, shape):
     assert outside(*(photo.image for photo in photos)) == 0
     for path in early:
         with pytest.raises(PhotoError):
-            dio.read(path)
+            reading.read(path)
 
 
 def test_components_of_one_name_cannot_hide_what_was_not_sent(put):
@@ -258,7 +257,7 @@ def test_components_of_one_name_cannot_hide_what_was_not_sent(put):
     with Image.open(put(bytes(data), "a.jpg")) as image:
         image.load()  # libjpeg takes it: the first of the two gets all that is sent for both
     with pytest.raises(PhotoError, match="damaged JPEG"):
-        dio.read(put(bytes(data), "a.jpg"))
+        reading.read(put(bytes(data), "a.jpg"))
 
 
 # Whatever the bytes: a photo or one clear refusal, never another exception, and nothing on the
@@ -295,7 +294,7 @@ def photo_or_refusal(data: bytes) -> None:
         path = Path(folder) / "any.jpg"
         path.write_bytes(data)
         try:
-            photo = dio.read(path, max_pixels=LIMIT)
+            photo = reading.read(path, max_pixels=LIMIT)
         except PhotoError as refusal:
             line = str(refusal)
             if "any.jpg" not in line or "\n" in line or not line.isprintable():
@@ -303,7 +302,7 @@ def photo_or_refusal(data: bytes) -> None:
         else:
             assert isinstance(photo, Photo)
             assert photo.height * photo.width <= LIMIT
-            assert dio.encode(photo.image, "bmp")
+            assert writing.encode(photo.image, "bmp")
 
 
 @pytest.mark.parametrize("seed", range(len(SEEDS)))
@@ -404,4 +403,4 @@ def test_a_jpeg_that_claims_too_much(put):
 def test_a_scan_header_that_is_cut_off_is_refused(put):
     data = progressive(picture(40, 56))
     with pytest.raises(PhotoError, match="damaged JPEG"):
-        dio.read(put(data[: data.index(b"\xff\xda") + 7], "a.jpg"))
+        reading.read(put(data[: data.index(b"\xff\xda") + 7], "a.jpg"))

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import dpveil.io as dio
 from dpveil.errors import OutputError
-from dpveil.io import locking
+from dpveil.io import locking, writing
 from dpveil.io.folders import private_digest
 from dpveil.release.saving import remove_leftovers
 
@@ -29,7 +28,7 @@ def pair(folder: Path) -> list[tuple[Path, bytes]]:
 
 def refused(files, *, replace: bool = False) -> str:
     with pytest.raises(OutputError) as caught:
-        dio.write_together(files, replace=replace)
+        writing.write_together(files, replace=replace)
     assert "\n" not in str(caught.value)
     assert caught.value.hint
     assert caught.value.exit_code == 4
@@ -38,7 +37,7 @@ def refused(files, *, replace: bool = False) -> str:
 
 def test_a_longer_old_file_leaves_no_tail(tmp_path):
     (tmp_path / "a.png").write_bytes(b"x" * 10_000)
-    dio.write_together(pair(tmp_path), replace=True)
+    writing.write_together(pair(tmp_path), replace=True)
     assert listing(tmp_path) == {"a.json": b"certificate", "a.png": b"image"}
 
 
@@ -64,7 +63,7 @@ def test_a_link_is_never_written_through(tmp_path, replace):
     (folder / "a.png").symlink_to(private)
     (folder / "a.json").symlink_to(tmp_path / "dangling")
     if replace:
-        dio.write_together(pair(folder), replace=True)
+        writing.write_together(pair(folder), replace=True)
         assert not (folder / "a.png").is_symlink()
         assert listing(folder) == {"a.json": b"certificate", "a.png": b"image"}
     else:
@@ -161,7 +160,7 @@ def test_a_failure_at_any_step_leaves_what_was_there(many, old, replace, at, fau
         fail_at(patch, *at, error)
         outcome: BaseException | None = None
         try:
-            dio.write_together([(folder / name, b"new") for name in files], replace=replace)
+            writing.write_together([(folder / name, b"new") for name in files], replace=replace)
         except (OutputError, KeyboardInterrupt, Killed) as caught:
             outcome = caught
         after = listing(folder)
@@ -198,16 +197,16 @@ def test_writers_do_not_wait_for_each_others_disk_and_none_is_taken_for_dead(tmp
     monkeypatch.setattr(os, "fsync", slow)
     first = [(tmp_path / "b.json", b"certificate"), (tmp_path / "b.png", b"image")]
     writer = threading.Thread(
-        target=dio.write_together, args=(first,), kwargs={"replace": False}, name="slow"
+        target=writing.write_together, args=(first,), kwargs={"replace": False}, name="slow"
     )
     writer.start()
     try:
         assert flushing.wait(60)
         monkeypatch.setattr(locking, "PATIENCE", 1.0)
-        dio.write_together(pair(tmp_path), replace=False)
+        writing.write_together(pair(tmp_path), replace=False)
         dead = tmp_path / f".dpveil-{'0' * 16}.tmp"
         dead.write_bytes(b"of a killed process")
-        assert dio.leftovers(tmp_path) == [dead]
+        assert locking.leftovers(tmp_path) == [dead]
         remove_leftovers(tmp_path)
     finally:
         goes_on.set()
@@ -225,7 +224,7 @@ def test_a_target_that_appears_while_files_are_flushed_is_not_replaced(tmp_path,
 
     monkeypatch.setattr(os, "fsync", late)
     with pytest.raises(OutputError, match="exists already"):
-        dio.write_together(pair(tmp_path), replace=False, before=lambda: noted.append(1))
+        writing.write_together(pair(tmp_path), replace=False, before=lambda: noted.append(1))
     assert (listing(tmp_path), noted) == ({"a.png": b"another's"}, [])
 
 
@@ -234,10 +233,10 @@ def test_a_disk_without_hard_links(tmp_path, monkeypatch):
         raise OSError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", unsupported)
-    dio.write_together(pair(tmp_path), replace=False)
+    writing.write_together(pair(tmp_path), replace=False)
     assert listing(tmp_path) == {"a.json": b"certificate", "a.png": b"image"}
     assert "exists already" in refused(pair(tmp_path))
-    dio.write_together([(path, data * 2) for path, data in pair(tmp_path)], replace=True)
+    writing.write_together([(path, data * 2) for path, data in pair(tmp_path)], replace=True)
     assert listing(tmp_path) == {"a.json": b"certificate" * 2, "a.png": b"image" * 2}
     fail_at(monkeypatch, "replace", 2, OSError(errno.EIO, "Input/output error"))
     refused(pair(tmp_path), replace=True)
@@ -257,16 +256,16 @@ def test_a_full_disk_for_real(tmp_path, monkeypatch):
 
 
 def test_folders(tmp_path, monkeypatch):
-    dio.make_folder(tmp_path / "a" / "b")
-    dio.make_folder(str(tmp_path / "a" / "b"))
+    writing.make_folder(tmp_path / "a" / "b")
+    writing.make_folder(str(tmp_path / "a" / "b"))
     assert (tmp_path / "a" / "b").is_dir()
     (tmp_path / "plain").write_bytes(b"")
     wrong = {"plain": "is not a folder", "plain/x": "a file is where", "n" * 300: "too long"}
     for name, problem in wrong.items():
         with pytest.raises(OutputError, match=problem):
-            dio.make_folder(tmp_path / name)
+            writing.make_folder(tmp_path / name)
     with pytest.raises(OutputError, match="not a valid file name"):
-        dio.make_folder("a\0b")
+        writing.make_folder("a\0b")
 
 
 def test_a_secret_digest_keeps_one_key_and_no_other_file(
