@@ -72,7 +72,7 @@ def test_in_an_empty_environment_it_releases_verifies_explains_and_audits(built,
     run(*install, str(ROOT / "packages/dpveil-audit"))
     assert "dp-pix" in run(bin_ / "dpveil", "audit", "dp-pix")
     run(*install, "--no-deps", str(ROOT / "packages/dpveil-train"))  # torch is not needed to say what it does
-    assert "gallery" in run(bin_ / "dpveil", "train", "--help")
+    assert "stylegan" in run(bin_ / "dpveil", "train", "--help")
     if kind == "wheel":
         run(*install, INSTALL[1].strip("'").replace(".", str(built[kind]), 1))
         run(bin_ / "dpveil", *INSTALL[2].split(), "--yes")
