@@ -39,7 +39,7 @@ Image.effect_noise((64, 64), 90).convert("RGB").save(file, "PNG")
 settings = {"method": "dp-pix", "epsilon": 1, "block": 8, "neighbourhood": 16, "regions": "whole"}
 settings["subject"] = "album"
 part = "--b\\r\\ncontent-disposition: form-data; name=%s\\r\\n\\r\\n"
-body = (part % "photo").encode() + file.getvalue() + b"\\r\\n" + (part % "settings").encode()
+body = (part % "photo; filename=a.png").encode() + file.getvalue() + b"\\r\\n" + (part % "settings").encode()
 body += json.dumps(settings).encode() + b"\\r\\n--b--\\r\\n"
 headers = {"Authorization": "Bearer " + key, "Content-Type": "multipart/form-data; boundary=b", "Host": name}
 def fetch(path, body=None):
@@ -181,13 +181,15 @@ def ask(stage: Stage, told: dict[str, str]) -> None:
     if not subprocess.run(stage.command(*check), capture_output=True, check=False).returncode:
         raise ValueError("the health check succeeds without a service")
     with subprocess.Popen(stage.command(*json.loads(told["ENTRYPOINT"]), "serve", *words)) as process:
-        until = time.monotonic() + 300
-        while subprocess.run(stage.command(*check), capture_output=True, check=False).returncode:
-            if process.poll() is not None or time.monotonic() > until:
-                raise ValueError("the health check does not succeed")
-            time.sleep(1)
-        run(*stage.command("python", "-c", CLIENT, key, name))
-        process.send_signal(signal.SIGTERM)
+        try:
+            until = time.monotonic() + 300
+            while subprocess.run(stage.command(*check), capture_output=True, check=False).returncode:
+                if process.poll() is not None or time.monotonic() > until:
+                    raise ValueError("the health check does not succeed")
+                time.sleep(1)
+            run(*stage.command("python", "-c", CLIENT, key, name))
+        finally:  # whatever failed, it ends, or nobody would hear of it
+            process.send_signal(signal.SIGTERM)
         if process.wait(60):
             raise ValueError(f"the service ended with {process.returncode}")
     run(*stage.command("dpveil", "verify", RELEASE))
