@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from contract import pictures
 from contract.recording import FILE, PARTS
 
 
@@ -13,3 +14,11 @@ from contract.recording import FILE, PARTS
 def test_what_people_rely_on_stays(part: str) -> None:
     # Where a change is meant: `python tests/contract/recording.py`, and read the difference.
     assert json.loads(json.dumps(PARTS[part]())) == json.loads(FILE.read_text())[part]
+
+
+@pytest.mark.parametrize("part", pictures.PARTS)
+def test_pictures_stay(part: str) -> None:
+    # Where a change is meant: `python tests/contract/pictures.py`, and look at the new ones.
+    pairs = zip(pictures.tiles(part), pictures.recorded(part), strict=False)
+    off = {name: share for (name, drawn), record in pairs if (share := pictures.differs(drawn, record))}
+    assert {name: share for name, share in off.items() if share > pictures.SHARE} == {}
