@@ -1,4 +1,4 @@
-"""Pictures of record: what every method and option draws under seeded bits, in sheets that people can look at.
+"""Pictures of record: what methods and options draw under seeded bits, in sheets that people can look at.
 
 A change that must not alter a picture leaves the sheets as they are. Where it must: `python
 tests/contract/pictures.py` draws them anew; look at the new ones before they are committed. Arithmetic of

@@ -1,14 +1,11 @@
 """Records what people rely on, as data: names, options, exit codes and the shapes of answers, no sentence.
 
 `python tests/contract/recording.py` writes contract.json anew: read its difference before it is committed.
-With `--pixels FILE` it writes hashes of releases under seeded bits: run it before and after a change that
-must not alter a pixel, and compare the files.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import inspect
 import io
 import json
@@ -262,83 +259,6 @@ def service() -> dict[str, Any]:
     }
 
 
-def pixels() -> dict[str, str]:
-    """Return the SHA-256 of the pixels of every method's release under seeded bits, over kinds of input."""
-    from skimage import data
-
-    import dpveil
-
-    chosen: Mapping[str, Mapping[str, Any]] = {
-        "dp-pix": {"block": 4, "neighbourhood": 9},
-        "snow": {"delta": 0.3},
-        "dp-samp": {"neighbourhood": 1, "clusters": 4},
-        "blur": {"sigma": 3},
-        "mosaic": {"block": 5},
-    }
-    portrait = data.astronaut()[:260, 90:350]
-    kinds = {"colour": portrait[:96, :91], "grey": portrait[:77, :64, 1], "portrait": portrait}
-    made: dict[str, str] = _files()
-    for row in dpveil.methods():
-        parameters: dict[str, Any] = {**_budget(row), **chosen.get(row["name"], {})}
-        for kind, image in kinds.items():
-            for regions in ("whole", (8, 8, 40, 33), None):
-                name = f"{row['name']} {kind} {regions}"
-                more = {} if regions is None else {"regions": regions}
-                if regions is None and kind != "portrait":
-                    continue
-                try:
-                    release = dpveil.obfuscate(
-                        np.ascontiguousarray(image),
-                        row["name"],
-                        bits=dpveil.SeededBits(7),
-                        **parameters,
-                        **more,
-                    )
-                except (dpveil.DPVeilError, ValueError, TypeError) as error:
-                    made[name] = type(error).__name__
-                else:
-                    shown = np.ascontiguousarray(release.image)
-                    made[name] = hashlib.sha256(repr(shown.shape).encode() + shown.tobytes()).hexdigest()
-    return made
-
-
-def _files() -> dict[str, str]:
-    """Return the SHA-256 of seeded releases of files: formats of photos, pages, and a clip."""
-    from dpveil import cli
-
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        inputs()
-        small = Image.open("small.png")
-        formats = ("jpg", "webp", "gif", "tif", "bmp", "ppm", "png")
-        for suffix in formats:
-            small.save(f"format.{suffix}")
-        small.convert("L").save("grey.jpg", progressive=True)
-        calls = [f"format.{suffix} --out out.{suffix}.png --regions 8,8,16,9" for suffix in formats]
-        calls += ["grey.jpg --out grey.png --regions 8,8,16,9", "pages.tif --out pages.pdf --regions whole"]
-        calls += ["scan.pdf --out scan.pdf.pdf --regions whole", "clip.mp4 --out out.mp4 --regions 0,8,16,16"]
-        for call in calls:
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                cli.run(["obfuscate", *call.split(), "--seed", "3", "--method", "fill"])
-        outputs = [
-            *sorted(Path().glob("out.*[!n]")),
-            *sorted(Path().glob("out.*.png")),
-            Path("grey.png"),
-            Path("pages.pdf"),
-            Path("scan.pdf.pdf"),
-        ]
-        return {
-            str(path): hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "absent"
-            for path in outputs
-        }
-
-
-def _budget(row: Any) -> dict[str, Any]:
-    values = {"epsilon": 40, "delta": "1e-6", "rho": 2}
-    return {name: values[name] for name in (row["budgets"][0] if row["budgets"] else ())} | {
-        name: value for name, value in {"rank": 4, "clusters": 8, "k": 3}.items() if name in row["parameters"]
-    }
-
-
 PARTS: Mapping[str, Callable[[], Any]] = {
     "commands": commands,
     "public names": public_names,
@@ -351,9 +271,6 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).parents[1] / "service"))
     warnings.simplefilter("ignore")
     os.environ.setdefault("COLUMNS", "100")
-    if sys.argv[1:2] == ["--pixels"]:
-        Path(sys.argv[2]).write_text(json.dumps(pixels(), indent=1, sort_keys=True) + "\n")
-        return
     contract = {name: part() for name, part in PARTS.items()}
     FILE.write_text(_lines(contract) + "\n")
 

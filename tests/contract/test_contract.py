@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from contract import pictures
+from contract import pictures, record_numbers
 from contract.recording import FILE, PARTS
 
 
@@ -22,3 +22,12 @@ def test_pictures_stay(part: str) -> None:
     pairs = zip(pictures.tiles(part), pictures.recorded(part), strict=False)
     off = {name: share for (name, drawn), record in pairs if (share := pictures.differs(drawn, record))}
     assert {name: share for name, share in off.items() if share > pictures.SHARE} == {}
+
+
+def test_numbers_stay() -> None:
+    # Where a change is meant: `python tests/contract/record_numbers.py`, and read the difference.
+    record, answers = json.loads(record_numbers.FILE.read_text()), record_numbers.answers()
+    assert [*answers] == [*record]
+    assert {
+        call: answer for call, answer in answers.items() if not record_numbers.same(answer, record[call])
+    } == {}
