@@ -7,13 +7,17 @@ another processor may differ in the last bit, so that small differences are pass
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
+import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+import av
 import numpy as np
 from PIL import Image, ImageFilter
 from skimage import data
@@ -25,6 +29,9 @@ SIDE: Final = 144  # pixels of a tile
 COLUMNS: Final = 8
 LEVELS: Final = 2  # how far a value may be off
 SHARE: Final = 5e-4  # of the values of a tile, how many may be further off
+
+
+Tiles: TypeAlias = Iterator[tuple[str, Image.Image]]
 
 
 def portrait(side: int = SIDE) -> Image.Image:
@@ -116,22 +123,75 @@ def faces() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     yield "near", "fill", {"regions": "faces", "post_processing": ("gaussian:2", "median:3")}
 
 
-PARTS: Final = {"methods": methods, "faces": faces}
+CLIPS: Final = (
+    "--gallery heads --outside none",
+    "--gallery heads --outside none --protect head",
+    "--placing landmarks",
+    "--method fill --regions faces",
+    "--method mosaic --block 6 --regions faces",
+)
 
 
-def draw(photo: str, method: str, parameters: Mapping[str, Any], seed: int) -> np.ndarray:
+def draw(photo: str, method: str, parameters: Mapping[str, Any], seed: int) -> Image.Image:
     """Return one tile: the release, or a grey tile of one level where it is refused."""
     try:
         image = dpveil.obfuscate(photos()[photo], method, bits=dpveil.SeededBits(seed), **parameters).image
     except dpveil.DPVeilError:
-        return np.full((SIDE, SIDE, 3), 128, np.uint8)
-    return np.broadcast_to(image if image.ndim == 3 else image[..., None], (SIDE, SIDE, 3))
+        return Image.new("RGB", (SIDE, SIDE), (128, 128, 128))
+    return Image.fromarray(image.squeeze()).convert("RGB")
+
+
+def drawn(cases: Callable[[], Iterator[tuple[str, str, Mapping[str, Any]]]]) -> Tiles:
+    """Yield the tiles of photos."""
+    for number, (photo, method, parameters) in enumerate(cases()):
+        yield f"{number}: {photo}, {method}, {dict(parameters)}", draw(photo, method, parameters, number)
+
+
+def clips() -> Tiles:
+    """Yield frames of released clips in which two people pass each other, and sheets that the commands draw."""
+    from dpveil import cli
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        _write_clip("walk.mp4")
+        portrait().save("face.png")
+        for number, options in enumerate(CLIPS):
+            cli.run(f"obfuscate walk.mp4 --out {number}.mp4 --seed {number} -q {options}".split())
+            with av.open(f"{number}.mp4") as clip:
+                frames = [frame.to_image() for frame in clip.decode(video=0)]
+            for index in (0, 5, 8, 11):
+                yield f"{options}, frame {index}", frames[index]
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            cli.run(["video", "analyze", "walk.mp4", "--out", "plan.json", "--sheet", "tracks.png", "-q"])
+            cli.run(["faces", "face.png", "--preview", "faces.png"])
+        for name in ("tracks.png", "faces.png"):
+            yield name, Image.open(name).convert("RGB")
+
+
+def _write_clip(name: str) -> None:
+    person = portrait(96)
+    other = person.transpose(Image.Transpose.FLIP_LEFT_RIGHT).resize((64, 64))
+    with av.open(name, "w") as clip:
+        stream = clip.add_stream("libx264", rate=6, width=208, height=128, pix_fmt="yuv420p")
+        for index in range(12):
+            frame = Image.new("RGB", (208, 128), (110, 120, 100))
+            frame.paste(other, (140 - 10 * index, 8))
+            frame.paste(person, (8 + 9 * index, 30))
+            clip.mux(stream.encode(av.VideoFrame.from_image(frame)))
+        clip.mux(stream.encode())
+
+
+PARTS: Final[Mapping[str, Callable[[], Tiles]]] = {
+    "methods": lambda: drawn(methods),
+    "faces": lambda: drawn(faces),
+    "clips": clips,
+}
 
 
 def tiles(part: str) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the name of each tile, and the tile as it is drawn now."""
-    for number, (photo, method, parameters) in enumerate(PARTS[part]()):
-        yield f"{number}: {photo}, {method}, {dict(parameters)}", draw(photo, method, parameters, number)
+    """Yield the name of each tile, and the tile as it is drawn now; larger pictures are made smaller."""
+    for name, image in PARTS[part]():
+        small = image if image.size == (SIDE, SIDE) else image.resize((SIDE, SIDE), Image.Resampling.BOX)
+        yield name, np.asarray(small)
 
 
 def recorded(part: str) -> Iterator[np.ndarray]:
@@ -142,18 +202,18 @@ def recorded(part: str) -> Iterator[np.ndarray]:
             yield sheet[row : row + SIDE, column : column + SIDE]
 
 
-def differs(drawn: np.ndarray, record: np.ndarray) -> float:
+def differs(tile: np.ndarray, record: np.ndarray) -> float:
     """Return the share of values that are more than `LEVELS` off."""
-    return float((np.abs(drawn.astype(int) - record) > LEVELS).mean())
+    return float((np.abs(tile.astype(int) - record) > LEVELS).mean())
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
     FOLDER.mkdir(exist_ok=True)
     for part in sys.argv[1:] or PARTS:
-        drawn = [tile for _, tile in tiles(part)]
-        drawn += [np.full_like(drawn[0], 255)] * (-len(drawn) % COLUMNS)
-        rows = [np.hstack(drawn[at : at + COLUMNS]) for at in range(0, len(drawn), COLUMNS)]
+        found = [tile for _, tile in tiles(part)]
+        found += [np.full_like(found[0], 255)] * (-len(found) % COLUMNS)
+        rows = [np.hstack(found[at : at + COLUMNS]) for at in range(0, len(found), COLUMNS)]
         Image.fromarray(np.vstack(rows)).save(FOLDER / f"{part}.png", optimize=True)
 
 

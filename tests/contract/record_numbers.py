@@ -63,7 +63,7 @@ def calls() -> Iterator[str]:
             more = f"--mechanism {name} --relation {relation}"
             yield f"mechanism matrix {more} --range 0:6 --sensitivity 1 --epsilon 0.75"
             yield f"mechanism matrix {more} --range=-3:5 --gap 0:2 --sensitivity 2 --step 1 --epsilon 2"
-            yield f"mechanism release {more} --range 0:20 --sensitivity 3 --step 0.5 --epsilon 0.4 --seed 5 1 20"
+            yield f"mechanism release {more} --range 0:20 --sensitivity 3 --step 0.5 --epsilon 0.4 --seed 5 3"
         for query in QUERIES:
             more = f"--relation {relation} --epsilon 0.8 --seed 5 --range 0:120"
             yield f"mechanism query ages.csv --column age --query {query} {more}"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw
 
 FILE = Path(__file__).with_name("contract.json")
 WHOLE = ("--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "4", "--regions", "whole")
@@ -73,8 +73,9 @@ RUNS: Mapping[str, str] = {
     "api key": "api-key new shop --keys keys.json --subject studio/shop",
     "api keys": "api-key list --keys keys.json",
     "mechanisms": "mechanism list",
-    "mechanism": "mechanism release --mechanism truncated-laplace --range 0: --sensitivity 1 --epsilon 1 3",
-    "query": "mechanism query ages.csv --column age --query mean --range 0:120 --epsilon 1",
+    "mechanism": "mechanism release --mechanism truncated-laplace --range 0: --sensitivity 1"
+    " --epsilon 1 --seed 1 3",
+    "query": "mechanism query ages.csv --column age --query mean --range 0:120 --epsilon 1 --seed 1",
     "matrix": "mechanism matrix --mechanism linear-program-1 --range 0:5 --sensitivity 1 --epsilon 0.5",
     "card": "card private --out private/croissant.json",
     "synthesize": "synthesize album --out made --epsilon 900 --delta 1e-6 --crop middle --pictures 4",
@@ -102,7 +103,12 @@ def inputs() -> None:
     small = np.random.default_rng(0).integers(0, 256, (32, 40, 3), dtype=np.uint8)
     Image.fromarray(small).save("small.png")
     Path("people").mkdir()
-    Image.fromarray(data.astronaut()[:300, 80:380]).save("people/group.png")
+    person = data.astronaut()[:300, 80:380]
+    Image.fromarray(person).save("people/group.png")
+    Image.fromarray(np.hstack([person, person[:, ::-1]])).save("pair.jpg", quality=90)
+    page = Image.new("RGB", (420, 160), "white")
+    ImageDraw.Draw(page).text((20, 50), "Anna Berg 4711", "black", font_size=40)
+    page.save("page.png")
     Path("damaged.png").write_bytes(Path("small.png").read_bytes()[:60])
     Path("mixed").mkdir()
     for name in ("a.png", "b.jpg", "c.webp"):
@@ -118,6 +124,11 @@ def inputs() -> None:
         for index in range(5):
             frame = np.full((48, 64, 3), 40 * index, np.uint8)
             clip.mux(stream.encode(av.VideoFrame.from_ndarray(frame)))
+        clip.mux(stream.encode())
+    with av.open("walk.mp4", "w") as clip:
+        stream = clip.add_stream("libx264", rate=5, width=300, height=240, pix_fmt="yuv420p")
+        for index in range(8):
+            clip.mux(stream.encode(av.VideoFrame.from_ndarray(np.roll(person[:240], 8 * index, axis=1))))
         clip.mux(stream.encode())
     for person in range(3):
         Path("album", str(person)).mkdir(parents=True)
@@ -152,32 +163,39 @@ def _union(shapes: list[Any]) -> Any:
     return kinds[0] if len(kinds) == 1 else sorted(kinds, key=json.dumps)
 
 
-def runs() -> dict[str, Any]:
-    """Return the exit code and the shape of the answer of every call, and the shapes of what was written."""
+def runs(calls: Mapping[str, str]) -> Iterator[tuple[str, int, str, str]]:
+    """Yield the name of every call, its exit code, and what it prints, in one folder with all inputs."""
     from dpveil import cli
 
-    answers, options = {}, commands()
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         inputs()
-        for name in (*FIRST, *(name for name in RUNS if name not in FIRST)):
+        for name in (*FIRST, *(name for name in calls if name not in FIRST)):
             if name == "verify, damaged":
                 _touch("a.png", "touched.png")
-            printed = io.StringIO()
-            words = RUNS[name].split()
-            command = next(path for path in (" ".join(words[:2]), words[0]) if f"dpveil {path}" in options)
-            as_json = "--json" in options[f"dpveil {command}"]
-            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
-                code = cli.run([*words, *(("--json",) if as_json else ())])
-            document = json.loads(printed.getvalue()) if as_json else None
-            answers[name] = {"exit code": code, "answer": shape(document)}
-        written = {
-            str(path): shape(json.loads(path.read_text()))
-            for path in sorted(Path().rglob("*.json"))
-            if path.is_relative_to("private")
-            or path.parent == Path()
-            or path.parent.name in ("results", "made")
-        }
-    return {"calls": answers, "files": written}
+            printed, errors = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors):
+                code = cli.run(calls[name].split())
+            yield name, code, printed.getvalue(), errors.getvalue()
+
+
+def answers() -> dict[str, Any]:
+    """Return the exit code and the shape of the answer of every call, and the shapes of what was written."""
+    options, calls, files = commands(), {}, {}
+    shapes: dict[str, Any] = {}
+    for name, call in RUNS.items():
+        first, second = call.split()[:2] if " " in call else (call, "")
+        known = options.get(f"dpveil {first} {second}", options.get(f"dpveil {first}", []))
+        calls[name] = f"{call} --json" if "--json" in known else call
+    for name, code, printed, _ in runs(calls):
+        document = json.loads(printed) if calls[name].endswith(" --json") else None
+        shapes[name] = {"exit code": code, "answer": shape(document)}
+        written = (path for path in Path().rglob("*.json") if _recorded(path))
+        files = {str(path): shape(json.loads(path.read_text())) for path in sorted(written)}
+    return {"calls": shapes, "files": files}
+
+
+def _recorded(path: Path) -> bool:
+    return path.parent == Path() or path.is_relative_to("private") or path.parent.name in ("results", "made")
 
 
 def _touch(source: str, target: str) -> None:
@@ -263,7 +281,7 @@ PARTS: Mapping[str, Callable[[], Any]] = {
     "commands": commands,
     "public names": public_names,
     "service": service,
-    "runs": runs,
+    "runs": answers,
 }
 
 
