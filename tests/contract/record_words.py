@@ -55,6 +55,21 @@ WORDS: Final = (
     f"obfuscate walk.mp4 --out walk.private.mp4 {FACES} -v",
     "video analyze walk.mp4 --out walk.json --sheet walk.png --gallery heads --outside none",
     *(
+        f"obfuscate trio.png --out trio.private.png --protect head {FACES}",
+        "obfuscate walk.mp4 --out noise.mp4 --method dp-pix --epsilon 1 --block 8 --regions 0,0,64,64 --seed 1",
+        "obfuscate walk.mp4 --out few.mp4 --method dp-pix --epsilon 1 --neighbourhood 4 --regions whole --seed 1",
+        "obfuscate scan.pdf --out copies.pdf --if-none copy",
+        "obfuscate scan.pdf --out mixed.pdf --method dp-pix --epsilon 1 --block 8 --regions text --if-none copy",
+        "verify copies.pdf noise.mp4 few.mp4",
+        "obfuscate album --out budget --method dp-pix --epsilon 2 --delta 1e-6 --block 4 --regions 0,0,6,6"
+        " --regions 8,7,8,9 -v --ledger sqlite:///budget.db --subject album --jobs 1",
+        "explain small.png --method dp-pix --rho 1 --block 4 --neighbourhood 9 --regions 0,0,9,9 --regions 20,10,20,20",
+        "synthesize mixed --out flat --epsilon 900 --delta 1e-6 --crop middle --pictures 4 --seed 2",
+        *(
+            "ledger show absent --ledger sqlite:///budget.db",
+            "ledger show album/more --ledger sqlite:///budget.db",
+        ),
+        "obfuscate small.png --out other.png --method fill --regions whole --other-regions",
         "verify two.jpg one.jpg several walk.private.mp4 words.png",
         "verify two.jpg -v",
         "verify pair.jpg absent.jpg",

@@ -106,6 +106,7 @@ def inputs() -> None:
     person = data.astronaut()[:300, 80:380]
     Image.fromarray(person).save("people/group.png")
     Image.fromarray(np.hstack([person, person[:, ::-1]])).save("pair.jpg", quality=90)
+    Image.fromarray(np.hstack([person, person[:, ::-1], person])[::3, ::3]).save("trio.png")
     page = Image.new("RGB", (420, 160), "white")
     ImageDraw.Draw(page).text((20, 50), "Anna Berg 4711", "black", font_size=40)
     page.save("page.png")
