@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from contract import pictures, record_numbers, record_words
+from contract import pictures, transcript
 from contract.recording import FILE, PARTS
 
 
@@ -25,15 +25,10 @@ def test_pictures_stay(part: str) -> None:
 
 
 def test_numbers_stay() -> None:
-    record, answers = json.loads(record_numbers.FILE.read_text()), record_numbers.answers()
-    assert [*answers] == [*record]
-    assert {
-        call: found for call, found in answers.items() if not record_numbers.same(found, record[call])
-    } == {}
+    record, found = json.loads(transcript.NUMBERS.read_text()), transcript.numbers()
+    assert {call: answer for call, answer in found.items() if not transcript.same(answer, record[call])} == {}
 
 
 def test_words_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
-    assert record_words.text(record_words.words()).split("\n$ ") == record_words.FILE.read_text().split(
-        "\n$ "
-    )
+    assert transcript.words().split("\n$ ") == transcript.WORDS.read_text().split("\n$ ")
