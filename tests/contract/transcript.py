@@ -24,7 +24,7 @@ WORDS: Final = Path(__file__).with_name("words.txt")
 NUMBERS: Final = Path(__file__).with_name("numbers.json")
 PROMPT: Final = "$ dpveil "
 CHANGING: Final = re.compile(
-    r"[\w/+=-]{40,}|\b[0-9a-f]{8,}\b|\b[\d.]+ (seconds|s)\b|\d{4}-\d\d-\d\d[T ][\d:.+]+"
+    r"[\w/+=-]{40,}|(?<!\.)\b[0-9a-f]{8,}\b|\b[\d.]+ (seconds|s)\b|\d{4}-\d\d-\d\d[T ][\d:.+]+"
 )
 """What differs from run to run: keys, hashes, times and dates."""
 EXACT: Final = 1e-7  # relative: another processor may differ in the last bits
