@@ -1,6 +1,7 @@
 """Records what people rely on, as data: names, options, exit codes and the shapes of answers, no sentence.
 
-`python tests/contract/recording.py` writes contract.json anew: read its difference before it is committed.
+`python tests/contract/recording.py` writes contract.json anew, and the transcripts and pictures beside it:
+read and look at the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -287,11 +288,15 @@ PARTS: Mapping[str, Callable[[], Any]] = {
 
 
 def main() -> None:
-    sys.path.insert(0, str(Path(__file__).parents[1] / "service"))
+    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "service")]
     warnings.simplefilter("ignore")
     os.environ.setdefault("COLUMNS", "100")
+    from contract import pictures, transcript
+
     contract = {name: part() for name, part in PARTS.items()}
     FILE.write_text(_lines(contract) + "\n")
+    transcript.record()
+    pictures.record()
 
 
 def _lines(value: Any, levels: int = 3) -> str:

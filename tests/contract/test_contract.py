@@ -1,5 +1,5 @@
 """What people rely on stays: commands, exit codes, answers, certificates, public names, the service, and what
-they see: pictures, numbers and words. Where a change is meant, the recorder named in each file draws it anew.
+they see: pictures, numbers and words. Where a change is meant, run recording.py.
 """
 
 from __future__ import annotations

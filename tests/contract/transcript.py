@@ -1,22 +1,16 @@
 """Transcripts: what people read on screen, and the numbers of answers, of the calls that the two files name.
 
-`python tests/contract/transcript.py` calls them again and writes what they say now: read the difference
-before you commit it. A call more is a line `$ dpveil ...` in words.txt, or a name with null in numbers.json.
+A call more is a line `$ dpveil ...` in words.txt, or a name with null in numbers.json; then record.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import sys
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from contract.recording import RUNS, runs
 
@@ -73,13 +67,8 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def main() -> None:
-    warnings.simplefilter("ignore")
-    os.environ["COLUMNS"] = "100"
+def record() -> None:
+    """Call all again and write what they say."""
     WORDS.write_text(words())
     lines = (f"{json.dumps(call)}: {json.dumps(answer)}" for call, answer in numbers().items())
     NUMBERS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-
-
-if __name__ == "__main__":
-    main()
