@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from dpveil import processes
-from dpveil.processes import LENGTHS, PASSED_ON, Answering, Channel, Child, Ended, Pool, answer
+from dpveil.processes import LENGTHS, MOST_JSON, PASSED_ON, Answering, Channel, Child, Ended, Pool, answer
 
 HERE = "test_processes:serve"
 
@@ -219,3 +219,11 @@ def test_a_channel_ends_with_its_stream() -> None:
             assert Channel(cut, cut).receive() is None
         except ValueError:
             assert size >= LENGTHS.size
+
+
+@pytest.mark.parametrize("lengths", [(MOST_JSON + 1, 0), (0, 10)])
+def test_a_channel_reads_no_message_that_is_too_large(lengths: tuple[int, int]) -> None:
+    stream = BytesIO(LENGTHS.pack(*lengths) + bytes(sum(lengths)))
+    with pytest.raises(ValueError, match="larger"):
+        Channel(stream, stream).receive(9)
+    assert stream.tell() == LENGTHS.size

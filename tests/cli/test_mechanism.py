@@ -39,16 +39,6 @@ def refused(cli, *arguments):
 # release
 
 
-def test_release_prints_responses_and_what_they_cost(cli):
-    given = ("--mechanism", "truncated-laplace", "--range", "0:", "--sensitivity", "1", "--epsilon", "0.5")
-    code, out, err = cli("release", *given, "3.2")
-    assert (code, err) == (0, "")
-    assert float(out.splitlines()[0]) >= 0
-    assert "guarantee     0.5·d-privacy, d = |f - f′|/1" in out
-    assert "neighbours    any two databases" in out
-    assert "composition" not in out
-
-
 def test_several_answers_cost_several_times_as_much(cli):
     found = document(cli, "release", *GEOMETRIC, "--relation", "database-record", "1", "2", "5")
     assert len(found["responses"]) == 3
@@ -87,28 +77,6 @@ def test_a_seed_repeats_and_is_not_for_publication(cli):
         cli("release", *GEOMETRIC, "1", "2", "3", "4", "5", "0", "1", "2", "3", "4")[1] for _ in range(9)
     }
     assert len(different) > 1  # all the same with probability below 1e-16
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "Missing argument 'ANSWER...'"),
-        ([*GEOMETRIC, "1.2.3"], "answer = '1.2.3' is not a finite number"),
-        (["--mechanism", "geometry", *QUERY, "1"], "unknown mechanism 'geometry': did you mean 'geometric'?"),
-        ([*GEOMETRIC[:4], *GEOMETRIC[6:], "1"], "sensitivity is missing: there is no default"),
-        ([*GEOMETRIC, "--epsilon", "-1", "1"], "--epsilon -1 is not above 0"),
-        ([*GEOMETRIC, "--range", "five", "1"], "--range five is not LOW:HIGH"),
-        ([*GEOMETRIC, "--step", "0.3", "1"], "--step 0.3 does not divide the range"),
-        (
-            ["--mechanism", "staircase", *QUERY, "--relation", "any-database", "1"],
-            "--relation any-database is not one that staircase keeps",
-        ),
-    ],
-)
-def test_mistakes_are_one_line(cli, arguments, words):
-    code, line = refused(cli, "release", *last(*arguments))
-    assert code == 2
-    assert words in line
 
 
 # matrix
@@ -180,19 +148,3 @@ def test_what_is_wrong_with_values_is_said_on_stderr_alone(cli):
     assert code == 4
     assert "ada" not in out
     assert "data.csv, column 'name': row 1 holds 'ada'" in err
-
-
-@pytest.mark.parametrize(
-    ("more", "code", "words"),
-    [
-        (["--column", "agee"], 2, "--column agee is not in the table: did you mean age? it has name"),
-        (["--range", "0:"], 2, "--range 0: does not bound the values"),
-        (["--missing", "121"], 2, "--missing 121 is not in the range 0:120"),
-        (["--query", "histogram"], 2, "argument: 'bins'"),
-        (["--mechanism", "gauss"], 2, "unknown mechanism 'gauss'"),
-    ],
-)  # fmt: skip
-def test_wrong_queries_are_one_line(cli, more, code, words):
-    found, line = refused(cli, "query", "data.csv", *last(*MEAN, *more))
-    assert found == code
-    assert words in line

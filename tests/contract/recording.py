@@ -1,14 +1,12 @@
 """Records what people rely on, as data: names, options, exit codes and the shapes of answers, no sentence.
 
-`python tests/contract/recording.py` writes contract.json anew: read its difference before it is committed.
-With `--pixels FILE` it writes hashes of releases under seeded bits: run it before and after a change that
-must not alter a pixel, and compare the files.
+`python tests/contract/recording.py` writes contract.json anew, and the transcripts and pictures beside it:
+read and look at the difference before you commit it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import inspect
 import io
 import json
@@ -21,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw
 
 FILE = Path(__file__).with_name("contract.json")
 WHOLE = ("--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "4", "--regions", "whole")
@@ -76,8 +74,9 @@ RUNS: Mapping[str, str] = {
     "api key": "api-key new shop --keys keys.json --subject studio/shop",
     "api keys": "api-key list --keys keys.json",
     "mechanisms": "mechanism list",
-    "mechanism": "mechanism release --mechanism truncated-laplace --range 0: --sensitivity 1 --epsilon 1 3",
-    "query": "mechanism query ages.csv --column age --query mean --range 0:120 --epsilon 1",
+    "mechanism": "mechanism release --mechanism truncated-laplace --range 0: --sensitivity 1"
+    " --epsilon 1 --seed 1 3",
+    "query": "mechanism query ages.csv --column age --query mean --range 0:120 --epsilon 1 --seed 1",
     "matrix": "mechanism matrix --mechanism linear-program-1 --range 0:5 --sensitivity 1 --epsilon 0.5",
     "card": "card private --out private/croissant.json",
     "synthesize": "synthesize album --out made --epsilon 900 --delta 1e-6 --crop middle --pictures 4",
@@ -105,7 +104,13 @@ def inputs() -> None:
     small = np.random.default_rng(0).integers(0, 256, (32, 40, 3), dtype=np.uint8)
     Image.fromarray(small).save("small.png")
     Path("people").mkdir()
-    Image.fromarray(data.astronaut()[:300, 80:380]).save("people/group.png")
+    person = data.astronaut()[:300, 80:380]
+    Image.fromarray(person).save("people/group.png")
+    Image.fromarray(np.hstack([person, person[:, ::-1]])).save("pair.jpg", quality=90)
+    Image.fromarray(np.hstack([person, person[:, ::-1], person])[::3, ::3]).save("trio.png")
+    page = Image.new("RGB", (420, 160), "white")
+    ImageDraw.Draw(page).text((20, 50), "Anna Berg 4711", "black", font_size=40)
+    page.save("page.png")
     Path("damaged.png").write_bytes(Path("small.png").read_bytes()[:60])
     Path("mixed").mkdir()
     for name in ("a.png", "b.jpg", "c.webp"):
@@ -121,6 +126,11 @@ def inputs() -> None:
         for index in range(5):
             frame = np.full((48, 64, 3), 40 * index, np.uint8)
             clip.mux(stream.encode(av.VideoFrame.from_ndarray(frame)))
+        clip.mux(stream.encode())
+    with av.open("walk.mp4", "w") as clip:
+        stream = clip.add_stream("libx264", rate=5, width=300, height=240, pix_fmt="yuv420p")
+        for index in range(8):
+            clip.mux(stream.encode(av.VideoFrame.from_ndarray(np.roll(person[:240], 8 * index, axis=1))))
         clip.mux(stream.encode())
     for person in range(3):
         Path("album", str(person)).mkdir(parents=True)
@@ -155,32 +165,39 @@ def _union(shapes: list[Any]) -> Any:
     return kinds[0] if len(kinds) == 1 else sorted(kinds, key=json.dumps)
 
 
-def runs() -> dict[str, Any]:
-    """Return the exit code and the shape of the answer of every call, and the shapes of what was written."""
+def runs(calls: Mapping[str, str]) -> Iterator[tuple[str, int, str, str]]:
+    """Yield the name of every call, its exit code, and what it prints, in one folder with all inputs."""
     from dpveil import cli
 
-    answers, options = {}, commands()
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         inputs()
-        for name in (*FIRST, *(name for name in RUNS if name not in FIRST)):
+        for name in sorted(calls, key=lambda name: name not in FIRST):
             if name == "verify, damaged":
                 _touch("a.png", "touched.png")
-            printed = io.StringIO()
-            words = RUNS[name].split()
-            command = next(path for path in (" ".join(words[:2]), words[0]) if f"dpveil {path}" in options)
-            as_json = "--json" in options[f"dpveil {command}"]
-            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
-                code = cli.run([*words, *(("--json",) if as_json else ())])
-            document = json.loads(printed.getvalue()) if as_json else None
-            answers[name] = {"exit code": code, "answer": shape(document)}
-        written = {
-            str(path): shape(json.loads(path.read_text()))
-            for path in sorted(Path().rglob("*.json"))
-            if path.is_relative_to("private")
-            or path.parent == Path()
-            or path.parent.name in ("results", "made")
-        }
-    return {"calls": answers, "files": written}
+            printed, errors = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors):
+                code = cli.run(calls[name].split())
+            yield name, code, printed.getvalue(), errors.getvalue()
+
+
+def answers() -> dict[str, Any]:
+    """Return the exit code and the shape of the answer of every call, and the shapes of what was written."""
+    options, calls, files = commands(), {}, {}
+    shapes: dict[str, Any] = {}
+    for name, call in RUNS.items():
+        first, second = call.split()[:2] if " " in call else (call, "")
+        known = options.get(f"dpveil {first} {second}", options.get(f"dpveil {first}", []))
+        calls[name] = f"{call} --json" if "--json" in known else call
+    for name, code, printed, _ in runs(calls):
+        document = json.loads(printed) if calls[name].endswith(" --json") else None
+        shapes[name] = {"exit code": code, "answer": shape(document)}
+        written = (path for path in Path().rglob("*.json") if _recorded(path))
+        files = {str(path): shape(json.loads(path.read_text())) for path in sorted(written)}
+    return {"calls": shapes, "files": files}
+
+
+def _recorded(path: Path) -> bool:
+    return path.parent == Path() or path.is_relative_to("private") or path.parent.name in ("results", "made")
 
 
 def _touch(source: str, target: str) -> None:
@@ -262,100 +279,24 @@ def service() -> dict[str, Any]:
     }
 
 
-def pixels() -> dict[str, str]:
-    """Return the SHA-256 of the pixels of every method's release under seeded bits, over kinds of input."""
-    from skimage import data
-
-    import dpveil
-
-    chosen: Mapping[str, Mapping[str, Any]] = {
-        "dp-pix": {"block": 4, "neighbourhood": 9},
-        "snow": {"delta": 0.3},
-        "dp-samp": {"neighbourhood": 1, "clusters": 4},
-        "blur": {"sigma": 3},
-        "mosaic": {"block": 5},
-    }
-    portrait = data.astronaut()[:260, 90:350]
-    kinds = {"colour": portrait[:96, :91], "grey": portrait[:77, :64, 1], "portrait": portrait}
-    made: dict[str, str] = _files()
-    for row in dpveil.methods():
-        parameters: dict[str, Any] = {**_budget(row), **chosen.get(row["name"], {})}
-        for kind, image in kinds.items():
-            for regions in ("whole", (8, 8, 40, 33), None):
-                name = f"{row['name']} {kind} {regions}"
-                more = {} if regions is None else {"regions": regions}
-                if regions is None and kind != "portrait":
-                    continue
-                try:
-                    release = dpveil.obfuscate(
-                        np.ascontiguousarray(image),
-                        row["name"],
-                        bits=dpveil.SeededBits(7),
-                        **parameters,
-                        **more,
-                    )
-                except (dpveil.DPVeilError, ValueError, TypeError) as error:
-                    made[name] = type(error).__name__
-                else:
-                    shown = np.ascontiguousarray(release.image)
-                    made[name] = hashlib.sha256(repr(shown.shape).encode() + shown.tobytes()).hexdigest()
-    return made
-
-
-def _files() -> dict[str, str]:
-    """Return the SHA-256 of seeded releases of files: formats of photos, pages, and a clip."""
-    from dpveil import cli
-
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        inputs()
-        small = Image.open("small.png")
-        formats = ("jpg", "webp", "gif", "tif", "bmp", "ppm", "png")
-        for suffix in formats:
-            small.save(f"format.{suffix}")
-        small.convert("L").save("grey.jpg", progressive=True)
-        calls = [f"format.{suffix} --out out.{suffix}.png --regions 8,8,16,9" for suffix in formats]
-        calls += ["grey.jpg --out grey.png --regions 8,8,16,9", "pages.tif --out pages.pdf --regions whole"]
-        calls += ["scan.pdf --out scan.pdf.pdf --regions whole", "clip.mp4 --out out.mp4 --regions 0,8,16,16"]
-        for call in calls:
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                cli.run(["obfuscate", *call.split(), "--seed", "3", "--method", "fill"])
-        outputs = [
-            *sorted(Path().glob("out.*[!n]")),
-            *sorted(Path().glob("out.*.png")),
-            Path("grey.png"),
-            Path("pages.pdf"),
-            Path("scan.pdf.pdf"),
-        ]
-        return {
-            str(path): hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "absent"
-            for path in outputs
-        }
-
-
-def _budget(row: Any) -> dict[str, Any]:
-    values = {"epsilon": 40, "delta": "1e-6", "rho": 2}
-    return {name: values[name] for name in (row["budgets"][0] if row["budgets"] else ())} | {
-        name: value for name, value in {"rank": 4, "clusters": 8, "k": 3}.items() if name in row["parameters"]
-    }
-
-
 PARTS: Mapping[str, Callable[[], Any]] = {
     "commands": commands,
     "public names": public_names,
     "service": service,
-    "runs": runs,
+    "runs": answers,
 }
 
 
 def main() -> None:
-    sys.path.insert(0, str(Path(__file__).parents[1] / "service"))
+    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "service")]
     warnings.simplefilter("ignore")
     os.environ.setdefault("COLUMNS", "100")
-    if sys.argv[1:2] == ["--pixels"]:
-        Path(sys.argv[2]).write_text(json.dumps(pixels(), indent=1, sort_keys=True) + "\n")
-        return
+    from contract import pictures, transcript
+
     contract = {name: part() for name, part in PARTS.items()}
     FILE.write_text(_lines(contract) + "\n")
+    transcript.record()
+    pictures.record()
 
 
 def _lines(value: Any, levels: int = 3) -> str:

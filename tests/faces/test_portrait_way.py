@@ -138,3 +138,11 @@ def test_what_is_found_still_decides_what_is_seen(monkeypatch: pytest.MonkeyPatc
     assert np.abs(middle - squares).mean() < 4
     monkeypatch.setattr(Faces, "detect", lambda *_: [FaceFound(Box(9, 9, 5, 90), 1.0)])
     assert np.array_equal(crop(), middle)
+
+
+def test_the_middle_of_a_grey_photo_fills_a_canvas_of_colour() -> None:
+    """The largest part of the canvas's shape, at its own size here, so that nothing is resampled."""
+    grey = np.arange(40 * 90, dtype=np.uint32).astype(np.uint8).reshape(40, 90, 1)
+    middle = np.repeat(grey[:, 15:75], 3, axis=2)
+    assert (portrait_placement.centred(Photo(grey), (40, 60, 3)) == middle).all()
+    assert portrait_placement.centred(Photo(middle), (20, 30, 1)).shape == (20, 30, 1)

@@ -175,9 +175,10 @@ def test_a_file_that_was_lost_after_it_was_noted_is_drawn_again_if_asked(
     assert paid(ledger) == (3, 2, 1)
 
 
-def test_another_draw_is_asked_of_a_ledger(plan: Plan) -> None:
-    with pytest.raises(InvalidParameter, match="again is given without a ledger"):
-        plan.release(again=True)
+@pytest.mark.parametrize("name", ["again", "other_regions", "subject", "key"])
+def test_what_a_ledger_decides_is_refused_without_one(plan: Plan, name: str) -> None:
+    with pytest.raises(InvalidParameter, match=f"{name} is given without a ledger"):
+        plan.release(**{name: "album" if name in ("subject", "key") else True})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
