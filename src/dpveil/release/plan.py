@@ -200,7 +200,7 @@ class Plan:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Notes for the owner of the original, which no certificate has: see `Release.notes`."""
-        faces = self.method.regions == words.FACES
+        faces = self.method.draws_faces
         origins = [region.origin for region in self.regions]
         notes = [*self.notes, *self.method.notes, *self.photo.notes, *self.grown]
         if any(origin.fallback for origin in origins):
