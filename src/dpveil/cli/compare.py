@@ -312,10 +312,6 @@ WORDS: Final = (
 NONE: Final = NoRegion("no method takes these regions", hint="see --regions of dpveil compare")
 
 
-def _usual(method: Method) -> str:
-    return "faces" if method.draws_faces else "whole"
-
-
 def compare(
     photo: Photo,
     lines: Sequence[Line],
@@ -337,7 +333,8 @@ def compare(
         row: list[Plan | None] = []
         for method in line.methods:
             try:
-                own = None if method is None else plan(photo, method, regions=regions[_usual(method)])
+                kind = "faces" if method is not None and method.draws_faces else "whole"
+                own = None if method is None else plan(photo, method, regions=regions[kind])
                 row.append(own)
             except (UsageError, RegionError) as error:
                 if not every:
@@ -415,7 +412,7 @@ def compare_command(
         delta=delta,
         block=number(block),
     )
-    usual = sorted({_usual(one) for line in lines for one in line.methods if one is not None})
+    usual = sorted({"faces" if one.draws_faces else "whole" for line in lines for one in line.methods if one})
     finders = regions.finders(usual)
     chosen = {kind: finders if regions.specs else [finders[n]] for n, kind in enumerate(usual)}
     original = read(photo, max_pixels=max_pixels)
