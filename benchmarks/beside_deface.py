@@ -25,7 +25,7 @@ from timing import load_note, report
 
 ROUNDS = 3
 LARGE = (3000, 2000)
-OWN = {"dpveil": [], "dpveil --method fill": ["--method", "fill", "--level", "127", "--regions", "faces"]}
+OWN = {"dpveil": [], "dpveil --method fill": ["--method", "fill"]}
 PEER = "deface 1.5"
 
 

@@ -203,7 +203,7 @@ def samples() -> list[list[Tile]]:
 
 
 def baselines() -> list[Tile]:
-    methods = {"sigma 8": Blur(sigma=8), "block 16": Mosaic(block=16), "level 0": Fill()}
+    methods = {"sigma 8": Blur(sigma=8), "block 16": Mosaic(block=16), "level 0": Fill(level=0)}
     return [
         original(),
         *(

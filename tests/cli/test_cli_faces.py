@@ -156,7 +156,7 @@ FILL_FACES = ("--method", "fill", "--level", "200", "--regions", "faces", "--mar
 class ByWidth(Detector):
     """Sees one face in every photo, and places that may be faces in those wider than 100 pixels."""
 
-    name = "by-width"
+    name, smallest = "by-width", 8
     threshold = Fraction(3, 10)
     doubtful = Fraction(1, 10)
 

@@ -230,7 +230,7 @@ def test_what_few_colours_may_show_is_stated_and_not_publishable(name: str, tmp_
     assert (found.status, found.publishable, found.sound) == ("consistent", False, False)
     with pytest.raises(TooWeak):
         dpveil.plan(stored(name, 1), "fill", regions=HIDDEN, at_least="weak")
-    whole = dpveil.obfuscate(stored(name, 1), "fill", at_least="weak").certificate
+    whole = dpveil.obfuscate(stored(name, 1), "fill", regions="whole", at_least="weak").certificate
     assert (whole.publishable, whole.regions[0].origin.grown_to) == (True, None)
 
 
@@ -302,7 +302,7 @@ def test_whatever_holds_a_photo_is_read_alike(tmp_path):
         held = (data, bytearray(data), memoryview(data), LEVELS)
         for given in (path, str(path), *held, file, written):
             assert np.array_equal(dpveil.read(given).image, LEVELS)
-            assert np.array_equal(dpveil.plan(given, "fill").photo.image, LEVELS)
+            assert np.array_equal(dpveil.plan(given, "fill", regions="whole").photo.image, LEVELS)
     photo = dpveil.read(LEVELS)
     assert dpveil.read(photo) is photo
 

@@ -175,7 +175,7 @@ def test_fill_reads_no_pixel():
     for level in (0, 127, 255):
         assert (released(Fill(level=level)) == level).all()
         assert np.array_equal(released(Fill(level=level)), released(Fill(level=level), 255 - IMAGE))
-    assert (released(Fill()) == 0).all()
+    assert (released(Fill()) == 127).all()
 
 
 REFUSED = [(Fill, "level", value) for value in (-1, 256, 1.5, "black", True, None)]

@@ -137,6 +137,8 @@ ROWS = np.array(
         [62, 60, 8, 10, 0.25],
         [60, 64, 9, 3, 0.12],  # on the place before it, though they have little in common
         [40, 70, 6, 6, 0.15],
+        [20, 70, 4, 4, 0.14],  # a speck
+        [94, 40, 12, 12, 0.13],  # a sliver at the edge
         [80, 70, 6, 6, 0.05],
     ]
 )
@@ -146,7 +148,7 @@ ROWS = np.array(
 class Unsure(Detector):
     """Returns the rows of at least the threshold that it is asked for, and remembers the thresholds."""
 
-    name = "unsure"
+    name, smallest = "unsure", 8
     threshold = Fraction(3, 10)
     doubtful = Fraction(1, 10)
 

@@ -131,7 +131,7 @@ def test_where_nothing_is_found_nothing_is_released_unless_asked() -> None:
     with pytest.raises(NoRegion):
         dpveil.obfuscate(page(), regions="text")
     whole = dpveil.obfuscate(page(), regions="text", if_none="whole")
-    assert (whole.image == 0).all()
+    assert (whole.image == 127).all()
     copied = dpveil.obfuscate(page(), regions="text", if_none="copy")
     assert copied.certificate.missing == ("text",)
     assert not copied.certificate.guarantees
@@ -176,7 +176,7 @@ def test_text_alone_is_filled_and_the_certificate_says_what_stays(tmp_path: Path
     photo = page(LINE, LOWER)
     release = dpveil.obfuscate(photo, regions="text")
     made = release.certificate
-    assert (made.method, dict(made.parameters), made.request) == ("fill", {"level": 0}, ("text",))
+    assert (made.method, dict(made.parameters), made.request) == ("fill", {"level": 127}, ("text",))
     assert str(made.composition) == "0-DP, any-image"
     assert made.composition.scope.in_the_clear == (TEXT_BOX, TEXT_COUNT, FACES_TOO, CHANNELS, NO_OTHER_TEXT)
     assert "how long" in TEXT_BOX

@@ -25,7 +25,6 @@ from dpveil.mechanisms.method import Method
 from dpveil.opencv import cv2
 from dpveil.processes import Child, cores, keep_freed_memory
 from dpveil.release.saving import remove_leftovers
-from dpveil.release.words import FACES
 
 TARGET: Final = "dpveil.batch.workers:serve"
 CHANNEL_ENDED: Final = (EOFError, OSError, ValueError, pickle.UnpicklingError)
@@ -129,7 +128,7 @@ def check_jobs(jobs: int) -> None:
 
 def usual_jobs(tasks: Sequence[Task], method: Method) -> int:
     """Return how many processes are worth their start: at most one for each core."""
-    each = FACES_EACH if method.regions == FACES else PHOTOS_EACH
+    each = FACES_EACH if method.draws_faces else PHOTOS_EACH
     size = sum(task.stamp[0] for task in tasks if task.stamp is not None)
     return max(1, min(cores(), MOST_JOBS, max(len(tasks) // each, size // BYTES_EACH)))
 

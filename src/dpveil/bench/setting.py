@@ -28,10 +28,11 @@ Shown: TypeAlias = tuple[View, Guarantee | None] | None
 
 @dataclass(frozen=True)
 class Setting:
-    """A method, None for showing photos as they are, and the regions that it replaces, None for its own.
+    """A method, None for showing photos as they are, and the regions that it replaces.
 
-    `after` are steps of post-processing, such as "median:3". An adversary gets `releases` of each photo,
-    which differ in their bits alone.
+    By default these are faces for methods that draw faces, and else the whole photo. `after` are steps of
+    post-processing, such as "median:3". An adversary gets `releases` of each photo, which differ in their
+    bits alone.
     """
 
     method: Method | None
@@ -62,7 +63,8 @@ class Setting:
             nowhere = np.zeros(photo.image.shape[:2], np.bool_)
             return View(photo.image, nowhere), None
         try:
-            planned = plan(photo, self.method, regions=self.regions, post_processing=self.after)
+            own = "faces" if self.method.draws_faces else "whole"
+            planned = plan(photo, self.method, regions=self.regions or own, post_processing=self.after)
         except RegionError:
             return None
         name = f"{item.name} {self.method!r} {self.regions}"

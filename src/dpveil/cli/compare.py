@@ -222,7 +222,7 @@ class Compared:
         """Return the promise and its strength, without a metric's long name; the noise; and all measures."""
         promise = str(self.guarantee).replace(f", d = {self.guarantee.metric}", "")
         promise += f": {self.plan.strength}" * self.guarantee.formal
-        noise = "a face drawn anew" if self.plan.method.regions == "faces" else noise_line(self.noise_scale)
+        noise = "a face drawn anew" if self.plan.method.draws_faces else noise_line(self.noise_scale)
         measures = []
         for name, value in self.measures.items():
             shown = f"{value:.{1 if name in UNITS else 3}f}{UNITS.get(name, '')}"
@@ -323,9 +323,9 @@ def compare(
 ) -> tuple[Comparison, list[str]]:
     """Release `photo` by every method of `lines`; return the comparison, and notes on methods left out.
 
-    `regions` are those of each method, by its usual ones (`Method.regions`). `bits=None` means a fresh secure
-    source for each release. With `every`, methods that do not accept these regions, find none, or whose files
-    are missing, are left out with a note, which writes arguments as `options`; otherwise they raise.
+    `regions` are those of methods that draw faces ("faces") and of others ("whole"). `bits=None` means fresh
+    secure bits for each release. With `every`, methods that do not accept these regions, find none, or whose
+    files are missing, are left out with a note, which writes arguments as `options`; otherwise they raise.
     """
     refused: dict[str, DPVeilError] = {}
     planned: list[tuple[Line, list[Plan | None]]] = []
@@ -333,7 +333,8 @@ def compare(
         row: list[Plan | None] = []
         for method in line.methods:
             try:
-                own = None if method is None else plan(photo, method, regions=regions[method.regions])
+                kind = "faces" if method is not None and method.draws_faces else "whole"
+                own = None if method is None else plan(photo, method, regions=regions[kind])
                 row.append(own)
             except (UsageError, RegionError) as error:
                 if not every:
@@ -411,7 +412,7 @@ def compare_command(
         delta=delta,
         block=number(block),
     )
-    usual = sorted({one.regions for line in lines for one in line.methods if one is not None})
+    usual = sorted({"faces" if one.draws_faces else "whole" for line in lines for one in line.methods if one})
     finders = regions.finders(usual)
     chosen = {kind: finders if regions.specs else [finders[n]] for n, kind in enumerate(usual)}
     original = read(photo, max_pixels=max_pixels)

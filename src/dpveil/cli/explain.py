@@ -82,7 +82,7 @@ def explain_command(
         return 0
     for option in regions.given_options:
         raise InvalidParameter(option, None, "is for a photo", hint="name one, or give --size alone")
-    faces = method.regions == "faces"
+    faces = method.draws_faces
     width, height = size_of(USUAL if size is None and faces else size)
     if channels not in (1, 3):
         raise InvalidParameter("--channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")
@@ -115,7 +115,7 @@ def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Cho
 
 def _tell(explanation: Explanation, size: str) -> None:
     guarantee = explanation.guarantee
-    faces = explanation.method.regions == "faces"
+    faces = explanation.method.draws_faces
     say.answer(f"{explanation.method.name} on {'a face' if faces else size}: {guarantee}")
     if guarantee.formal:
         say.answer(f"neighbours are {guarantee.relation.in_words()}")

@@ -151,7 +151,7 @@ def _option_of_others(option: str, name: str | None, command: str) -> UsageError
 
 
 PRESETS: Final[Mapping[str, Sequence[str]]] = {
-    "press": ("--protect", "face", "--regions", "faces"),
+    "press": ("--gallery", "heads", "--outside", "none", "--protect", "face", "--regions", "faces"),
     "dataset": ("--protect", "head", "--regions", "faces", "--names", "number"),
     "scan": ("--regions", "faces+text+codes", "--if-none", "others"),
     "street": ("--regions", "faces+plates+codes", "--if-none", "others+copy", "--smallest", "12"),
@@ -181,7 +181,7 @@ def with_preset(arguments: Sequence[str]) -> list[str]:
     if name not in PRESETS:
         raise UnknownName("preset", name, PRESETS)
     given = {word.partition("=")[0] for word in arguments}
-    given |= {"--protect"} if "--method" in given else set()  # an option of the default method
+    given |= {"--protect", "--gallery", "--outside"} if "--method" in given else set()  # of the default
     pairs = zip(PRESETS[name][::2], PRESETS[name][1::2], strict=True)
     return [word for flag, value in pairs if flag not in given for word in (flag, value)] + [*arguments]
 

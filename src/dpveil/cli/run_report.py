@@ -356,10 +356,7 @@ RESEARCH: Final = (
 
 
 def tell_terms(users: Sequence[object], voice: Voice = say.PLAIN) -> None:
-    """Say if the licence of a trained file that methods and steps use restricts what releases are for.
-
-    All licences are a detail.
-    """
+    """Say if the licence of a trained file that methods and steps use restricts what releases are for."""
     from dpveil.assets.file_reference import forbids_commerce, terms_of
 
     terms = terms_of(users)

@@ -21,7 +21,7 @@ from dpveil.io.folders import DATA_SET, PACKED_SUFFIXES, PDF, UNWRITTEN, is_data
 from dpveil.io.names import FORMATS, escape_text, show_path
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX, certificate_path, image_path, is_clip
-from dpveil.release.verification import Verification
+from dpveil.release.verification import RESEARCH_ONLY, Verification
 from dpveil.release.words import in_short, passed_notes, share
 from dpveil.verifying import verify, verify_each
 
@@ -108,8 +108,6 @@ def verify_command(
         names = say.first_and_count([escape_text(show_path(path)) for path in bare])
         apart = "they may be originals, so keep them apart from what you publish"
         voice.note(f"without a certificate: {names}: {apart}")
-    if least is None and sound > 1 and not publishable:
-        voice.note("nothing here is publishable, although it is what its certificate says")
     counts = {
         SOUND if least is None else f"at least {least}": sound,
         "of them not publishable": sound - publishable,
@@ -149,7 +147,7 @@ def _lines(several: Sequence[Verification], least: str | None, voice: Voice) -> 
             yield f"{SOUND:<13} {path}  {escape_text('; '.join(dict.fromkeys([together, *common])))}"
         return
     texts = (
-        "; ".join([standing(one, least), *(note for note in one.notes if note != _share(one))])
+        "; ".join([standing(one, least), *[n for n in one.notes if n not in (_share(one), RESEARCH_ONLY)]])
         for one in sound
     )
     for text, count in Counter(texts).most_common(MOST_LINES):
@@ -265,7 +263,8 @@ def _line(result: Verification, least: str | None, voice: Voice) -> str:
         return f"TOO WEAK      {path}  {escape_text(result.refused)}"
     # Everything printed here is recomputed: texts of the certificate are untrusted.
     known = [f"sha256 {result.sha256[:12]}"] if result.sha256 and voice.verbose else []
-    notes = [note for note in result.notes if voice.verbose or note != _share(result)]
+    hidden = (RESEARCH_ONLY, "" if voice.verbose else _share(result))
+    notes = [note for note in result.notes if note not in hidden]
     return f"{SOUND:<13} {path}  " + "; ".join([standing(result, least), *notes, *known])
 
 
@@ -300,5 +299,6 @@ def standing(result: Verification, least: str | None) -> str:
     total = stated.composition
     grade = "" if total.free or not total.formal else f" ({stated.strength})"
     asked = f" (at least {least})" if least else ""
-    end = f"publishable{asked}" if result.publishable else f"not publishable{why}"
+    only = f" {RESEARCH_ONLY}" * (RESEARCH_ONLY in result.notes)
+    end = f"publishable{only}{asked}" if result.publishable else f"not publishable{why}"
     return f"{in_short(total)}{grade}: {end}"

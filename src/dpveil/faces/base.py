@@ -54,6 +54,7 @@ class FaceMethod(Method):
     """
 
     regions: ClassVar[str] = "faces"
+    draws_faces: ClassVar[bool] = True
     help: ClassVar[Mapping[str, str]] = {
         "protect": "What is replaced: face, from the forehead to the chin, which leaves hair, ears, jaw"
         " and neck as they are; head, an ellipse with hair, ears and neck; or box, a rectangle for any head.",

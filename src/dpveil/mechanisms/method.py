@@ -82,6 +82,7 @@ class Method(ABC):
     }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = ()
     regions: ClassVar[str] = "whole"
+    draws_faces: ClassVar[bool] = False
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Self:

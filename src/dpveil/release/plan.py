@@ -200,7 +200,7 @@ class Plan:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Notes for the owner of the original, which no certificate has: see `Release.notes`."""
-        faces = self.method.regions == words.FACES
+        faces = self.method.draws_faces
         origins = [region.origin for region in self.regions]
         notes = [*self.notes, *self.method.notes, *self.photo.notes, *self.grown]
         if any(origin.fallback for origin in origins):
@@ -328,7 +328,7 @@ def plan(
     heights = [(n, finder.kind) for finder in finders if (n := finder.smallest_in(seen)) is not None]
     chosen = any(getattr(finder, "likeness", None) is not None for finder in finders)
     staying = sorted({one.origin.number or 0 for region in found for one in region.kept})
-    stay = words.staying_note(staying, by_likeness=chosen) if found else ()
+    stay = tuple(map(Aside, words.staying_note(staying, by_likeness=chosen))) if found else ()
     stay = (*stay, *words.kept_alone_notes([*missing, *passed]))
     made = Plan(
         photo=given,

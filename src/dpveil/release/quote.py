@@ -237,7 +237,7 @@ def quote_of_sizes(method: Method, sizes: Sequence[Size]) -> Quote:
 
     They are detected faces if those are the method's default regions, else boxes.
     """
-    found = method.regions == "faces"
+    found = method.draws_faces
     cell = None if method.order is None else (0, 0, 0, 0)  # any: its sentences do not state which
     records, left = [], 0
     for number, size in enumerate(sizes, 1):

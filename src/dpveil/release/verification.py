@@ -146,7 +146,7 @@ class Verification:
         return (f"signed by {who}",) * bool(self.signer)
 
 
-RESEARCH_ONLY: Final = "licence: non-commercial research only"
+RESEARCH_ONLY: Final = "for non-commercial research only"
 FORGED: Final = (
     "its signature is not one of this certificate by the key that it names: one of them was altered, or the"
     " certificate is forged"

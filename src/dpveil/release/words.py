@@ -313,11 +313,7 @@ def unsure_note(count: int) -> tuple[str, ...]:
 
 
 def staying_note(numbers: Sequence[int], *, by_likeness: bool, what: str = "face") -> tuple[str, ...]:
-    """Return the note that tells the owner which faces stay, or that reference photos matched none.
-
-    >>> staying_note([2], by_likeness=False)
-    ('face 2 stays as it is',)
-    """
+    """Return the note that tells the owner which faces stay, or that reference photos matched none."""
     if numbers:
         stay = "{} {} stays as it is" if len(numbers) == 1 else "{}s {} stay as they are"
         return (stay.format(what, _numbers_text(numbers)),)
@@ -326,12 +322,7 @@ def staying_note(numbers: Sequence[int], *, by_likeness: bool, what: str = "face
 
 
 def doubtful_note(places: Sequence[Region]) -> tuple[Note, ...]:
-    """Return the note on places that may be faces and stay in the clear, if any.
-
-    >>> (note,) = doubtful_note([Region(Box(40, 52, 10, 10), score=0.1875)])
-    >>> note.with_options({"threshold": "--threshold"})
-    'one place that may be a face is not hidden: look there, and replace it too with --threshold 0.18'
-    """
+    """Return the note on places that may be faces and stay in the clear, if any."""
     if not places:
         return ()
     one = len(places) == 1

@@ -100,7 +100,7 @@ def prepare(_: Any) -> Answering:
 def _explain(settings: dict[str, Any]) -> dict[str, Json]:
     method = Request.of({name: value for name, value in settings.items() if name not in SIZED}).method
     size, channels = settings.get("size"), settings.get("channels", 3)
-    usual = "128x128" if size is None and method.regions == "faces" else size
+    usual = "128x128" if size is None and method.draws_faces else size
     width, height = size_of(None if usual is None else str(usual))
     if channels not in (1, 3):
         raise InvalidParameter("channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")

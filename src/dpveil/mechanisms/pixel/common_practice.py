@@ -87,11 +87,11 @@ class Snow(PixelMethod):
 class Fill(PixelMethod):
     """Every pixel of the region gets the same grey level: 0-DP for any two images.
 
-    `level` is used for all channels, 0 (black, the default) to 255. No pixel is read, so no two regions can
-    be distinguished. As with every method, the surroundings, the outline and the position of the region stay
+    `level` is used for all channels, 0 (black) to 255 (white). No pixel is read, so no two regions can be
+    distinguished. As with every method, the surroundings, the outline and the position of the region stay
     in the clear. Raises `InvalidParameter`. Source: common practice.
 
-    >>> str(Fill(level=127).guarantee(height=120, width=88, channels=3))
+    >>> str(Fill().guarantee(height=120, width=88, channels=3))
     '0-DP, any-image'
     """
 
@@ -100,8 +100,9 @@ class Fill(PixelMethod):
     summary: ClassVar[str] = "one level for the whole region: shows nothing of it, and costs nothing"
     source: ClassVar[str] = "common practice"
     help: ClassVar[Mapping[str, str]] = {"level": "Grey level of the fill, from 0, black, to 255."}
+    regions: ClassVar[str] = "faces"
 
-    level: Count = Count(low=0, high=255, default=0)
+    level: Count = Count(low=0, high=255, default=GREY)
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
         """Return ε = 0, for any two images: the output is a constant."""

@@ -47,7 +47,7 @@ MUTANTS: Final = tuple(version(name, certain(shown)) for name, shown in WRONG.it
 
 
 def level() -> Level:
-    black, grey = Fill(), Fill(level=127)
+    black, grey = Fill(level=0), Fill()
     exact = (Case(1, 2, 1, black, (0, 1, 127, 255)), Case(1, 1, 3, grey, (0, 127, 255)), Case(2, 2, 1, grey))
     return Level(exact, (Drawn(Case(2, 3, 3, black), 1_000), Drawn(Case(1, 4, 1, grey), 1_000)))
 
