@@ -116,7 +116,7 @@ DARK: Final = 8.0  # levels that are added before logarithms are taken
 FREE_DARKENING: Final = 0.5  # by how much a picture may darken, as a logarithm, before a head does
 STEADY_CHANGE: Final = 0.4
 """Change of what is worn, as a logarithm, that a head does not follow: folds, hands, noise."""
-CHANGES: Final = (-2.5, 0.35)  # least and largest logarithm of the factor of a head's levels
+CHANGES: Final = (-2.5, 0.1)  # least and largest logarithm of a head's factor: more burns faces out
 LEAST_CHANGE: Final = 1e-3  # smaller ones are not shown
 LIGHT_SECONDS: Final = 1.2  # over how long light is averaged
 
