@@ -84,7 +84,7 @@ def methods() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         "snow": {"delta": 0.3},
         "blur": {"sigma": 3},
         "mosaic": {"block": 5},
-        "fill": {"level": 90},
+        "fill": {},
     }
     budgets = {"epsilon": 40, "delta": "1e-6", "rho": 2}
     for row in dpveil.methods():

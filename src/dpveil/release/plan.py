@@ -328,8 +328,8 @@ def plan(
     heights = [(n, finder.kind) for finder in finders if (n := finder.smallest_in(seen)) is not None]
     chosen = any(getattr(finder, "likeness", None) is not None for finder in finders)
     staying = sorted({one.origin.number or 0 for region in found for one in region.kept})
-    stay = tuple(map(Aside, words.staying_note(staying, by_likeness=chosen))) if found else ()
-    stay = (*stay, *words.kept_alone_notes([*missing, *passed]))
+    stay = words.staying_note(staying, by_likeness=chosen) if found else ()
+    stay = (*(map(Aside, stay) if staying else stay), *words.kept_alone_notes([*missing, *passed]))
     made = Plan(
         photo=given,
         method=made_by,
