@@ -48,7 +48,7 @@ def test_a_code_is_found_and_covered(code: np.ndarray, angle: int) -> None:
     covered[record.box.slices] = True
     assert covered[inner].all()
     assert covered[~place].mean() < 0.1
-    assert (release.image == 0)[covered].all()
+    assert (release.image == 127)[covered].all()
 
 
 def test_where_there_is_no_code_nothing_is_found() -> None:
