@@ -86,7 +86,7 @@ def output() -> Output:
 
 def stated(method: Method, records: list[RegionRecord], **fields: Any) -> dict[str, Any]:
     """The certificate of a release of these regions, as the pipeline states it."""
-    faces = method.regions == "faces"
+    faces = method.draws_faces
     placed = [on_grid(method, r) if faces and r.origin.kind in ("face", "box") else r for r in records]
     named = tuple(
         replace(r, origin=replace(r.origin, finder=r.origin.finder or ("faces" if faces else str(r.box))))
@@ -145,7 +145,7 @@ def honest() -> dict[str, dict[str, Any]]:
     made = {}
     for number, (name, parameters) in enumerate(settings()):
         method = build(name, parameters)
-        records = faces if method.regions == "faces" else (boxes, apart, grown, whole)[number % 4]
+        records = faces if method.draws_faces else (boxes, apart, grown, whole)[number % 4]
         made[f"{name} {number}"] = stated(method, records)
     made["copy"] = json.loads(
         Certificate(
