@@ -26,8 +26,8 @@ import dpveil
 FOLDER: Final = Path(__file__).with_name("pictures")
 SIDE: Final = 144  # pixels of a tile
 COLUMNS: Final = 8
-LEVELS: Final = 2  # how far a value may be off
-SHARE: Final = 5e-4  # of the values of a tile, how many may be further off
+LEVELS: Final = 3  # how far a value may be off
+SHARE: Final = 2e-3  # of the values of a tile, how many may be further off
 
 
 Tiles: TypeAlias = Iterator[tuple[str, Image.Image]]
