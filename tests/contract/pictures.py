@@ -132,11 +132,11 @@ CLIPS: Final = (
 
 
 def draw(photo: str, method: str, parameters: Mapping[str, Any], seed: int) -> Image.Image:
-    """Return one tile: the release, or a grey tile of one level where it is refused."""
+    """Return one tile: the release, or a tile of a colour that nothing draws where it is refused."""
     try:
         image = dpveil.obfuscate(photos()[photo], method, bits=dpveil.SeededBits(seed), **parameters).image
     except dpveil.DPVeilError:
-        return Image.new("RGB", (SIDE, SIDE), (128, 128, 128))
+        return Image.new("RGB", (SIDE, SIDE), "magenta")
     return Image.fromarray(image.squeeze()).convert("RGB")
 
 

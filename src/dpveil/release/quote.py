@@ -235,7 +235,7 @@ def with_sentences(certificate: Certificate) -> Certificate:
 def quote_of_sizes(method: Method, sizes: Sequence[Size]) -> Quote:
     """Return the quote for regions of these sizes, side by side in a larger photo.
 
-    They are detected faces if those are the method's default regions, else boxes.
+    They are detected faces if the method draws faces, else boxes.
     """
     found = method.draws_faces
     cell = None if method.order is None else (0, 0, 0, 0)  # any: its sentences do not state which
